@@ -1,4 +1,4 @@
-/** The files that a configuration names stand beside it, wherever the process was started. */
+/** Paths in a configuration are relative to its file, wherever the process was started. */
 import { dirname, resolve } from 'node:path'
 import type { GatewayConfig, UpstreamEntry } from './config-types.js'
 
@@ -6,7 +6,7 @@ type Place = (path: string) => string
 type State = NonNullable<GatewayConfig['state']>
 type Validation = NonNullable<GatewayConfig['validation']>
 
-/** Not `state.path`: what a process makes is where the process is. `file`: of the configuration. */
+/** Except `state.path`: what a process writes is relative to its working folder. `file`: path of the configuration. */
 export function besideFile (config: GatewayConfig, file: string): GatewayConfig {
   const { prices, state, upstreams, validation } = config
   const place: Place = (path) => resolve(dirname(file), path)

@@ -5,27 +5,27 @@ import type { ProcessPeers } from './process-peers.js'
 import type { State } from '../state/types.js'
 import type { GatewayConfig } from './config-types.js'
 
-/** What outlives a reload. */
+/** What survives a reload. */
 export interface Shared {
-  /** The simulated upstream, where there is one. */
+  /** The simulated upstream, if there is one. */
   readonly simulator: UpstreamOptions | null
-  /** Whose metrics the app counts in: the same object for each app of the process. */
+  /** The object whose metrics the app shares: the same one for each app of the process. */
   readonly cells: object
   /** Processes that count together with this one. */
   readonly peers?: ProcessPeers | undefined
-  /** Where the console is served in the app, for the port of its own. */
+  /** Path of the console in the app, when it has a port of its own. */
   readonly consolePath: string
-  /** Issued keys, balances and the ledger; null where none is open, as in `check`. */
+  /** Issued keys, balances and the ledger; null if none is open, as in `check`. */
   readonly state: Pick<State, 'keys' | 'balances' | 'ledger' | 'notes'> | null
 }
 
-/** More than a person mistypes or a badly set up client retries, and nothing to find a key with. */
+/** More than a person mistypes or a misconfigured client retries, and far too few to guess a key. */
 const authFailures = { perMinute: 120 }
 
-// Stands for the simulated upstream where none runs, as in `check`.
+// In place of the simulated upstream if none runs, as in `check`.
 const nowhere = { url: 'http://127.0.0.1:9', credential: 'none' }
 
-/** The file's sections as the options of the bundle: one to one, but for what the process itself provides. */
+/** The file's sections as options of the bundle: unchanged, except for what the process itself provides. */
 export function bundleOptions (config: GatewayConfig, { simulator, cells, peers, consolePath, state: open }: Shared): LlmGatewayOptions {
   const { $schema, listen, state, log, cors, upstreams, ...parts } = config
   const entries = Object.entries(upstreams).map(([name, entry]): [string, UpstreamOptions] => {
@@ -38,10 +38,10 @@ export function bundleOptions (config: GatewayConfig, { simulator, cells, peers,
     overload: config.overload ?? {},
     auth: { failures: authFailures, ...config.auth },
     upstreams: Object.fromEntries(entries),
-    // What an app knows of how its upstreams do is known to the one that takes over.
+    // The app that takes over keeps what is known of the upstreams' health.
     health: cells,
     metrics: { ...config.metrics, process: true, cells, ...peers && { peers } },
-    // Its port is the process's, not the app's: two apps could not both listen during a reload.
+    // Its port belongs to the process, not the app: two apps could not both listen during a reload.
     ...config.console && { console: consoleAt(config.console, consolePath) },
     ...open && { notes: open.notes, store: open.keys, limits: { ...config.limits, balances: open.balances, ledger: open.ledger } },
   }

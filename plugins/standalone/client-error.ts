@@ -1,4 +1,4 @@
-/** What a connection is told whose bytes are no HTTP request, or do not come in time, and how it is closed for good. */
+/** Answers a connection whose bytes are no HTTP request, or do not arrive in time, and closes it for good. */
 import { randomUUID } from 'node:crypto'
 import { STATUS_CODES, type IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
@@ -8,12 +8,12 @@ import { knownRequest } from '../core/call/identify.js'
 import { families, familyOf } from '../protocols/index.js'
 import { connectionOf } from './connection.js'
 
-/** A caller that does not close its side of an ended connection is closed then: until it is, its socket counts. */
+/** A caller that does not close its side of an ended connection is disconnected after this time: until then its socket counts. */
 const lingerMs = 1_000
 
 /**
- * Listener for the server's `clientError`. The error is told in words only where they cannot be taken for a part of a reply
- * or for a reply to something else; a reply that is under way still comes to its end. Nothing of the request is repeated.
+ * Listener for the server's `clientError`. An error is only sent where it cannot be taken for a part of a reply or for the reply to
+ * something else; a reply that is being sent still finishes. Nothing of the request is repeated.
  */
 export function answerClientError (error: NodeJS.ErrnoException, socket: Duplex): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
@@ -30,13 +30,13 @@ export function answerClientError (error: NodeJS.ErrnoException, socket: Duplex)
   } else if (others.length === 0 && !first.req.complete && !first.headersSent) {
     close(socket, reply(error, first.req))
   } else {
-    // What has not come by now never will: the last reply is that to the last request that is whole.
+    // Requests that are incomplete now never become complete: the last reply is that to the last complete request.
     const last = connection.open.reduce((found, response) => response.req.complete || response.headersSent ? response : found, first)
     last.once('finish', () => close(socket, ''))
   }
 }
 
-/** Node's own end of a connection waits for its other side, which may never come. */
+/** Node's own end of a connection waits for the other side to end, which may never happen. */
 function close (socket: Duplex, text: string): void {
   socket.end(text)
   setTimeout(() => socket.destroy(), lingerMs).unref()
@@ -57,7 +57,7 @@ function reply (error: NodeJS.ErrnoException, request: IncomingMessage | null): 
 // Codes of Node's HTTP parser and server.
 function errorOf ({ code }: NodeJS.ErrnoException, request: IncomingMessage | null): GatewayError {
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return gatewayError('request_timeout')
-  // The caller closed its side. It may have meant to, and still read.
+  // The caller closed its side. It may have done so on purpose, and still read.
   if (code === 'HPE_INVALID_EOF_STATE' && request !== null) return gatewayError('request_aborted')
   return gatewayError('bad_request', {}, { status: code === 'HPE_HEADER_OVERFLOW' ? 431 : 400 })
 }

@@ -1,4 +1,4 @@
-/** What a schema cannot say: names that must exist, values that exclude each other, addresses and dates that must parse. */
+/** Checks that a schema cannot express: names that must exist, values that exclude each other, addresses and dates that must parse. */
 import { createHash } from 'node:crypto'
 import { isIP } from 'node:net'
 import type { KeyOptions } from '../auth/index.js'
@@ -34,7 +34,7 @@ const rules: readonly Rule[] = [
   { of: ['console'], check: checkConsole },
 ]
 
-/** Every such mistake of a configuration; what reads a section whose form is wrong (`wrong`) is not asked. */
+/** All such mistakes of a configuration. Checks that read a section whose form is wrong (`wrong`) are skipped. */
 export function crossCheck (config: GatewayConfig, wrong: ReadonlySet<string>): Problem[] {
   return rules.filter((rule) => !rule.of.some((section) => wrong.has(section))).flatMap((rule) => rule.check(config))
 }
@@ -52,7 +52,7 @@ function checkIncludeUsage ({ usage, upstreams }: GatewayConfig): Problem[] {
     }))
 }
 
-/** The system would say so of an address, and not of which. Port 0 is any free one. */
+/** The system's own error would not say which address it means. Port 0 is any free one. */
 function checkPorts ({ listen = {}, console: { listen: own } = {} }: GatewayConfig): Problem[] {
   const { host = '127.0.0.1', port = 8080 } = listen
   if (own === undefined || port === 0 || own.port !== port) return []
@@ -60,13 +60,13 @@ function checkPorts ({ listen = {}, console: { listen: own } = {} }: GatewayConf
   return meet ? [{ path: 'console.listen.port', message: `${port} is the port that the gateway itself listens on` }] : []
 }
 
-/** Records of memory are gone with the process. */
+/** Records in memory are lost with the process. */
 function checkUsageStore ({ state }: GatewayConfig): Problem[] {
   const isLost = state?.engine === 'memory' && state.usageStore !== undefined
   return isLost ? [{ path: 'state.usageStore', message: 'needs an engine that keeps records on the disk: lmdb or redis' }] : []
 }
 
-/** Each worker would count for itself, and a key would have its limits as many times. */
+/** Each worker would count for itself, so that a key had its limits once per worker. */
 function checkWorkers ({ listen: { workers = 1 } = {}, state }: GatewayConfig): Problem[] {
   const isShared = workers === 1 || state?.engine !== 'memory'
   return isShared ? [] : [{ path: 'state.engine', message: 'must be lmdb or redis with listen.workers: memory is of one process alone' }]
@@ -74,7 +74,7 @@ function checkWorkers ({ listen: { workers = 1 } = {}, state }: GatewayConfig): 
 
 const proxyNames = ['loopback', 'linklocal', 'uniquelocal']
 
-/** One that cannot be read would fail the start without naming the field. */
+/** An address that cannot be read would fail the start without naming the field. */
 function checkProxies ({ listen: { trustProxy = [] } = {} }: GatewayConfig): Problem[] {
   return trustProxy.flatMap((proxy, index) => {
     const [address = '', bits, ...more] = proxy.split('/')
@@ -95,7 +95,7 @@ function checkConsole ({ console }: GatewayConfig): Problem[] {
   return [{ path: 'console', message: 'needs a path or listen.port' }]
 }
 
-/** Two routes cannot stand at one path; the router would say so without naming the field. */
+/** Two routes cannot have the same path; the router's error would not name the field. */
 function checkPaths ({ metrics: { path: metrics = '/metrics' } = {}, console: { path: console = '' } = {} }: GatewayConfig): Problem[] {
   const own = ['/', '/health']
   return [

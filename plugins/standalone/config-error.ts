@@ -1,15 +1,15 @@
 import { OptionError } from '../core/config/options.js'
 
-/** One thing that is wrong in the configuration, at the path where it stands: `groups.chat.limits.balance`. */
+/** One mistake in the configuration, with its path: `groups.chat.limits.balance`. */
 export interface Problem {
   readonly path: string
   readonly message: string
-  /** Where that is in the file, counted from 1. */
+  /** Position in the file, counted from 1. */
   readonly line?: number
   readonly column?: number
 }
 
-/** The configuration file cannot be used. Carries every problem found, and of its values only such as cannot be secrets. */
+/** The configuration file cannot be used. Carries every problem found, and only values that cannot be secrets. */
 export class ConfigError extends Error {
   readonly problems: readonly Problem[]
 
@@ -19,19 +19,19 @@ export class ConfigError extends Error {
     this.problems = problems
   }
 
-  /** A line for each problem in the order of the file, as compilers write them: `gateway.yaml:7: groups.chat: is required`. */
+  /** A line for each problem in the order of the file, in the form of compilers: `gateway.yaml:7: groups.chat: is required`. */
   toLines (file: string): string[] {
     const sorted = [...this.problems].sort((a, b) => (a.line ?? 0) - (b.line ?? 0))
     const lines = sorted.map((problem) => [file, problem.line, problem.column].filter((part) => part !== undefined)
       .join(':') + `: ${inWords(problem)}`)
-    // The parser finds some twice.
+    // The parser reports some twice.
     return [...new Set(lines)]
   }
 }
 
-/** What a part says of an option, or of a package that one needs, as a problem of the file; null for any other error. */
+/** Turns the error of an option, or of a missing package, into a problem of the file; null for any other error. */
 export function problemOfOption (error: unknown): Problem | null {
-  // In the file the price lists stand in a section of their own.
+  // In the file, price lists have a section of their own.
   if (error instanceof OptionError) return { path: error.path.replace(/^costs\.(?!header)/, 'prices.'), message: error.words }
   const { code, message } = Object(error)
   if (code !== 'LLM_GATEWAY_MISSING_PEER') return null

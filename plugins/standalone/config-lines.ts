@@ -1,11 +1,11 @@
-/** Where in a YAML text a value stands, so that a mistake can be found. */
+/** Lines of values in a YAML text, for error messages. */
 import { isMap, isSeq, LineCounter, parseDocument } from 'yaml'
 import { ConfigError, joinPath } from './config-error.js'
 import { hideVariables } from './config-yaml.js'
 
-/** The same problems, each with the line of its path; where nothing stands there, of what it would belong to. */
+/** The same problems, each with the line of its path; if there is nothing, with that of the nearest parent. */
 export function withLines ({ problems }: ConfigError, text: string): ConfigError {
-  // The text is read once more for them.
+  // For this the text is parsed once more.
   const lines = problems.length === 0 ? new Map<string, number>() : linesOf(text)
   return new ConfigError(problems.map((problem) => {
     const line = lineOf(problem.path, lines)
@@ -21,7 +21,7 @@ function lineOf (path: string, lines: ReadonlyMap<string, number>): number | und
   return undefined
 }
 
-/** Path, as problems have it, to line. */
+/** Maps paths, as in problems, to lines. */
 function linesOf (text: string): Map<string, number> {
   const lineCounter = new LineCounter()
   const lines = new Map<string, number>()

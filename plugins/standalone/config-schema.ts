@@ -1,4 +1,4 @@
-/** Parsed YAML -> every place where the form is wrong. */
+/** Finds every place where the form of a parsed YAML file is wrong. */
 import { createRequire } from 'node:module'
 import type * as ajv from 'ajv/dist/2020.js'
 import type { ErrorObject, ValidateFunction } from 'ajv/dist/2020.js'
@@ -15,7 +15,7 @@ const follows = schemaCheck(schema, { 'prices.schema.json': prices })
 
 let compiled: ValidateFunction | null = null
 
-/** Compiled for the first mistake: it would be a third of every start. A test holds both schemas against the meta-schema. */
+/** Compiled at the first mistake only: it would take a third of every start. A test checks both schemas against the meta-schema. */
 function errorsOf (value: unknown): ValidateFunction['errors'] {
   compiled ??= compile()
   compiled(value)
@@ -28,10 +28,10 @@ function compile (): ValidateFunction {
     strict: true,
     strictRequired: false,
     allowUnionTypes: true,
-    // All errors at once: the file is the operator's own, and a list saves rounds.
+    // All errors at once: it is the operator's own file, and a list saves rounds.
     allErrors: true,
     verbose: true,
-    // What is asked so seldom is to be compiled soon.
+    // Used so rarely that compiling has to be fast.
     meta: false,
     validateSchema: false,
     code: { optimize: false },
@@ -39,7 +39,7 @@ function compile (): ValidateFunction {
   return compiler.addSchema(prices).compile(schema)
 }
 
-/** Where the form of a value is wrong; `filled` are the paths whose values nobody may see. */
+/** Where the form of a value is wrong. `filled`: paths whose values must not be shown. */
 export function formProblems (value: unknown, filled: ReadonlySet<string>): Problem[] {
   const errors = isConfig(value) ? null : errorsOf(value)
   return (errors ?? []).flatMap((error) => problemOf(error, filled))
@@ -50,33 +50,33 @@ export function isConfig (value: unknown): value is GatewayConfig {
 }
 
 interface Description {
-  /** The last part of the path where the error itself stands one level up. */
+  /** The last part of the path, if the error itself is located one level up. */
   readonly part?: unknown
   readonly message: string
 }
 
 type Describe = (params: Readonly<Record<string, unknown>>, error: ErrorObject, shown: string | null) => Description
 
-/** Keywords whose own words say too little. Null: another error says the same better. */
+/** Better messages for keywords whose own say too little. Null: another error says the same better. */
 const descriptions: Readonly<Record<string, Describe | null>> = {
   additionalProperties: (params, { parentSchema }) => {
     const part = String(params['additionalProperty'])
     return { part, message: `is not known${didYouMean(part, Object.keys(Object(parentSchema?.['properties'])))}` }
   },
   required: (params) => ({ part: params['missingProperty'], message: 'is required' }),
-  // Which it is now tells apart 8080 and "8080", and that a variable is always text.
+  // The current type distinguishes 8080 from "8080", and shows that a variable is always text.
   type: (params, error, shown) => ({
     message: `must be ${[params['type']].flat().join(' or ')}, not ${typeOf(error.data)}${shown === null ? '' : ` ${shown}`}`,
   }),
   enum: ({ allowedValues }, { data }, shown) => {
-    // A number may be written as a text.
+    // A number may be written as text.
     const allowed = [...new Set([allowedValues].flat().map(String))]
     return { message: `must be one of ${allowed.join(', ')}${but(shown)}${shown === null ? '' : didYouMean(String(data), allowed)}` }
   },
   const: ({ allowedValue }, _, shown) => ({ message: `must be ${String(allowedValue)}${but(shown)}` }),
   pattern: (_, error) => ({ message: `is not valid: ${String(error.parentSchema?.['description'])}` }),
   not: (_, { schema, parentSchema }) => ({ message: String(Object(schema)['description'] ?? parentSchema?.['description']) }),
-  // What must not be empty; none of ours has to have more.
+  // For values that must not be empty; no schema of ours requires more.
   minLength: () => ({ message: 'must not be empty' }),
   minItems: () => ({ message: 'must not be empty' }),
   minProperties: () => ({ message: 'must not be empty' }),
@@ -105,7 +105,7 @@ function but (shown: string | null): string {
 /** Fields that may hold a secret, or an address with one. */
 const secretFields = /(?:^|\.)(?:secret|hash|credential|url|headers|query|file)(?:\.|$)/
 
-/** A value in messages, null where it may be a secret that stands in the wrong place: those are long, or hold digits. */
+/** A value for messages; null if it may be a secret in the wrong place: those are long, or contain digits. */
 function show (value: unknown, path: string): string | null {
   if (secretFields.test(path)) return null
   if (typeof value === 'number' || typeof value === 'boolean') return String(value)

@@ -1,4 +1,4 @@
-/** `gateway.yaml` as `schemas/gateway.schema.json` lets it through. */
+/** `gateway.yaml` as validated by `schemas/gateway.schema.json`. */
 import type { GroupOptions, KeyOptions } from '../auth/index.js'
 import type { LlmGatewayOptions } from '../index.js'
 import type { MetricsOptions } from '../metrics/index.js'
@@ -24,7 +24,7 @@ export interface LogEntry {
   readonly level?: string
 }
 
-/** Sections that are the options of the part of the same name, checked by the schema and by the part. */
+/** Sections that are the options of the plugin of the same name, checked by the schema and by the plugin. */
 type PartSections = Pick<LlmGatewayOptions, PartName> & { tracing?: TracingOptions }
 
 type PartName =

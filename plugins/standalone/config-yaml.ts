@@ -1,7 +1,7 @@
 /**
- * YAML text -> plain values, with `${NAME}` replaced by environment variables. A variable is put into a value that has
- * already been parsed, so nothing in it can become syntax; in the text its braces are hidden, because a YAML flow
- * mapping (`{ credential: ${NAME} }`) would read them as its own.
+ * Converts YAML text to plain values, with `${NAME}` replaced by environment variables. A variable is put into a value that has already
+ * been parsed, so that nothing in it can become syntax. In the text its braces are hidden, because a YAML flow mapping (`{ credential:
+ * ${NAME} }`) would take them for its own.
  */
 import { LineCounter, parseDocument, visit } from 'yaml'
 import { plainValues, yamlMistakes, yamlSentence } from '../core/config/yaml-sentences.js'
@@ -11,9 +11,9 @@ export type Environment = Readonly<Record<string, string | undefined>>
 
 export interface Parsed {
   readonly value: unknown
-  /** Variables that are not set; in their place stands a text. */
+  /** Variables that are not set; their values are replaced by a text. */
   readonly problems: readonly Problem[]
-  /** Paths of values that hold a variable: what is in them is not shown. */
+  /** Paths of values that contain a variable: these values are not shown. */
   readonly filled: ReadonlySet<string>
 }
 
@@ -29,7 +29,7 @@ export function hideVariables (text: string): string {
   return text.replace(variable, '\uE000\uE000$1\uE001')
 }
 
-/** Throws ConfigError where the syntax is bad, with line and column. */
+/** Throws ConfigError for a syntax error, with line and column. */
 export function parseYaml (text: string, env: Environment): Parsed {
   const lineCounter = new LineCounter()
   // Pretty errors quote the line, which may hold a secret.
@@ -63,11 +63,11 @@ function substitute (value: unknown, path: string, filling: Filling): unknown {
   return Object.fromEntries(entries)
 }
 
-/** As a shell has them. */
+/** A variable in the form of a shell. */
 const bare = /^\$[A-Z_][A-Z0-9_]*$/
 
 function fill (value: string, path: string, { env, problems, filled }: Filling): string {
-  // Other tools' `${NAME:-default}` would stay as it stands, and as a secret it would be one that everybody can read.
+  // `${NAME:-default}` of other tools would stay as it is: as a secret, it would be one that everybody can read.
   if (value.includes('${')) problems.push({ path, message: notVariable })
   if (bare.test(value)) problems.push({ path, message: 'looks like a variable: the name of one stands in braces behind the $' })
   return value.replace(hidden, (_, name: string) => {

@@ -17,7 +17,7 @@ import { rightPart } from './right-part.js'
 
 const packageFolder = dirname(createRequire(import.meta.url).resolve('fastify-llm-gateway/package.json'))
 
-/** The file that is used when none is named: the demo, which needs no provider and no key. */
+/** The file that is used if none is named: the demo, which needs no provider and no key. */
 export const demoFile = join(packageFolder, 'examples/demo/gateway.yaml')
 
 /** `--config`, then `LLM_GATEWAY_CONFIG`, then the demo. */
@@ -25,17 +25,17 @@ export function configFile (named: string | undefined, env: Environment): string
   return named ?? (env['LLM_GATEWAY_CONFIG'] || demoFile)
 }
 
-/** What is right of a configuration, and all that is wrong in it; where that is nothing, `config` is all of it. */
+/** The valid part of a configuration, and all mistakes; without any, `config` is all of it. */
 export interface Reading {
   readonly config: GatewayConfig
   readonly problems: readonly Problem[]
-  /** Those of them that `config` still has: its form is right. */
+  /** Those mistakes that are still in `config`: their form is right. */
   readonly meant: readonly Problem[]
-  /** Sections of which nothing is left. */
+  /** Sections of which nothing is valid. */
   readonly wrong: ReadonlySet<string>
 }
 
-/** Throws ConfigError with every problem found; each names its path in the file. `text`: of the file, where it was read before. */
+/** Throws ConfigError with every problem found; each names its path in the file. `text`: of the file, if it was read before. */
 export function loadConfig (file: string, env: Environment, text = readText(file)): GatewayConfig {
   return besideFile(parseConfig(text, env), file)
 }
@@ -46,7 +46,7 @@ export function parseConfig (text: string, env: Environment): GatewayConfig {
   return config
 }
 
-/** As `loadConfig`, for one that goes on with what is right. Throws ConfigError where nothing is. */
+/** As `loadConfig`, but returns the valid part beside the mistakes. Throws ConfigError if nothing is valid. */
 export function readFile (file: string, env: Environment): Reading {
   const reading = readConfig(readText(file), env)
   return { ...reading, config: besideFile(reading.config, file) }
@@ -63,7 +63,7 @@ function readConfig (text: string, env: Environment): Reading {
     const problems = [...without(unset, form), ...meant]
     return { config, wrong, meant, problems: withLines(new ConfigError(problems), text).problems }
   } catch (error) {
-    // The parser throws, too: what an alias stands for is looked up late.
+    // The parser throws, too: aliases are resolved late.
     throw withLines(error instanceof ConfigError ? error : new ConfigError([{ path: '', message: String(error) }]), text)
   }
 }
@@ -74,7 +74,7 @@ function without (others: readonly Problem[], problems: readonly Problem[]): Pro
   return problems.filter(({ path }) => !paths.has(path))
 }
 
-/** The same problems with their lines in a file, where it is still there. */
+/** The same problems with their lines in a file, if it still exists. */
 export function withFileLines (error: ConfigError, file: string): ConfigError {
   try {
     return withLines(error, readPlainFileNow(file))
@@ -83,12 +83,12 @@ export function withFileLines (error: ConfigError, file: string): ConfigError {
   }
 }
 
-/** Why a configuration is refused, for the log. */
+/** Why a configuration is refused, as lines for the log. */
 export function refusalLines (error: unknown, file: string): string[] {
   return configErrorOf(error, file)?.toLines(file) ?? String(Object(error).message).split('\n')
 }
 
-/** What a part of the gateway, or the file itself, says is wrong; null for any other error. */
+/** The mistakes that a plugin, or the file itself, reports; null for any other error. */
 export function configErrorOf (error: unknown, file: string): ConfigError | null {
   if (error instanceof ConfigError) return error
   const problem = problemOfOption(error)
@@ -96,18 +96,18 @@ export function configErrorOf (error: unknown, file: string): ConfigError | null
   return problems.length === 0 ? null : withFileLines(new ConfigError(problems), file)
 }
 
-/** What is wrong with prices that stand in the configuration itself; empty where a price list of its own is wrong, too. */
+/** Mistakes of prices in the configuration itself; empty if a price list in another file is wrong, too. */
 function inlinePriceProblems (error: unknown): Problem[] {
   const problems = error instanceof PriceError ? error.problems.map(inlinePriceProblem) : []
   return problems.every((problem) => problem !== null) ? problems : []
 }
 
-/** Null for one of a price list in a file of its own. */
+/** Null for a mistake in a price list of its own file. */
 export function inlinePriceProblem ({ place, path, message }: PlacedProblem): Problem | null {
   return /^prices[.](currency|models)$/.test(place) ? { path: path === '' ? place : joinPath(place, path), message } : null
 }
 
-/** A command that reads it once may have it through a pipe. */
+/** A command that reads it once may get it through a pipe. */
 function readWhatever (file: string): string {
   return readFileSync(file, 'utf8')
 }
@@ -118,7 +118,7 @@ const whyUnread: Readonly<Record<string, string>> = {
   TOO_LONG: ': it is longer than 8 MiB',
 }
 
-/** Throws ConfigError where the file cannot be read. */
+/** Throws ConfigError if the file cannot be read. */
 export function readText (file: string, read = readWhatever): string {
   try {
     return read(file)
@@ -128,7 +128,7 @@ export function readText (file: string, read = readWhatever): string {
   }
 }
 
-/** The same of what is read again while callers are served: nothing but a file, and none that is endless. */
+/** The same for files that are read again while callers are served: only plain files of bounded size. */
 export function readServedText (file: string): string {
   return readText(file, readPlainFileNow)
 }
@@ -138,13 +138,13 @@ export interface ListenAddress {
   readonly port: number
 }
 
-/** What is wrong with PORT of the environment. */
+/** Mistakes in PORT of the environment. */
 export function portProblems ({ PORT: port = '' }: Environment): Problem[] {
   const isRight = port === '' || (/^\d{1,5}$/.test(port) && Number(port) <= 65_535)
   return isRight ? [] : [{ path: '', message: 'environment variable PORT is not a port number' }]
 }
 
-/** HOST and PORT of the environment win over the file. Throws ConfigError where PORT is no port. */
+/** HOST and PORT of the environment win over the file. Throws ConfigError if PORT is no port. */
 export function listenAddress (config: GatewayConfig, env: Environment): ListenAddress {
   const problems = portProblems(env)
   if (problems.length > 0) throw new ConfigError(problems)
@@ -155,22 +155,22 @@ export function listenAddress (config: GatewayConfig, env: Environment): ListenA
   }
 }
 
-/** Where state lives; in lmdb's files below the working folder when the file says nothing of it. */
+/** Where the state is kept: in lmdb below the working folder if the file does not say. */
 export function stateConfig (config: GatewayConfig): StateConfig {
   return config.state ?? { engine: 'lmdb' }
 }
 
-/** Where the usage ledger of this host is. */
+/** Folder of this host's usage ledger. */
 export function ledgerPath (config: GatewayConfig): string {
   return join(stateConfig(config).path ?? './data', 'ledger')
 }
 
-/** How many processes serve: `listen.workers`, or one for each core. */
+/** Number of processes that serve: `listen.workers`, or one per core. */
 export function workersOf ({ listen: { workers = 1 } = {} }: GatewayConfig): number {
   return workers === 'auto' ? availableParallelism() : workers
 }
 
-/** How long requests that run may still do so at the end, in milliseconds. */
+/** How long running requests may continue at the end, in milliseconds. */
 export function graceOf ({ listen: { shutdownGraceMs = 25_000 } = {} }: GatewayConfig): number {
   return shutdownGraceMs
 }

@@ -1,13 +1,13 @@
-/** What a connection still owes its caller: the replies that are not out yet, in the order of their requests. */
+/** What a connection still owes its caller: unsent replies, in the order of their requests. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 
 export interface Connection {
-  /** Replies that are not out yet, the oldest first: it alone may be written. */
+  /** Replies that are not finished, the oldest first: only that one may be written. */
   readonly open: ServerResponse[]
-  /** A request whose reply was out before all of it came. */
+  /** A request whose reply was sent before all of it had arrived. */
   unread: IncomingMessage | null
-  /** It is being closed: what still comes on it is for nobody. */
+  /** It is being closed: what still arrives on it is ignored. */
   closing: boolean
 }
 
@@ -21,7 +21,7 @@ export function connectionOf (socket: Duplex): Connection {
   return connection
 }
 
-/** False where its connection is being closed, and nobody is to look at the request. */
+/** False if the connection is being closed, so that the request must be ignored. */
 export function accept (request: IncomingMessage, response: ServerResponse): boolean {
   const connection = connectionOf(request.socket)
   if (connection.closing) return false

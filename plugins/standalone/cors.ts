@@ -2,16 +2,16 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { gatewayOf } from '../core/gateway.js'
 
 export interface CorsEntry {
-  /** As browsers send them, such as `https://app.example`; `*` for any. */
+  /** Origins as browsers send them, such as `https://app.example`; `*` for any. */
   readonly origins: readonly string[]
 }
 
 /**
- * Lets pages of these origins call the model endpoints, and nothing else of the app. Before all that answers requests, so that
- * a page can read refusals, too. Keys travel in headers and never in cookies: no credentials in the sense of CORS.
+ * Lets pages of these origins call the model endpoints, and nothing else of the app. Registered before everything that answers requests, so
+ * that a page can read refusals, too. Keys are sent in headers and never in cookies: they are no credentials in the sense of CORS.
  */
 export async function allowOrigins (app: FastifyInstance, { origins }: CorsEntry): Promise<void> {
-  // Not loaded where no page may call.
+  // Loaded only if a page may call.
   const { default: cors } = await import('@fastify/cors')
   const allowed = {
     origin: [...origins], methods: ['GET', 'HEAD', 'POST', 'DELETE'], exposedHeaders: '*', maxAge: 600, strictPreflight: false,

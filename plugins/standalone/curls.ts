@@ -1,4 +1,4 @@
-/** A command that works for each protocol, to be copied from the terminal. */
+/** A working command for each protocol, to be copied from the terminal. */
 import type { GroupOptions } from '../auth/index.js'
 import { beforeVersions } from '../core/url/segments.js'
 import { protocols, type Family, type Protocol } from '../protocols/index.js'
@@ -11,7 +11,7 @@ export function originOf ({ host, port }: ListenAddress): string {
   return `http://${name.includes(':') ? `[${name}]` : name}:${port}`
 }
 
-/** One line for each protocol that some group offers. */
+/** One line for each protocol that some group allows. */
 export function curlLines (config: GatewayConfig, origin: string): string[] {
   return protocols.flatMap((protocol) => {
     const found = Object.entries(config.groups).find(([, group]) => group.thirdParty !== false && group.protocols.includes(protocol.name))
@@ -33,7 +33,7 @@ function versionHeader ({ versionHeader: known }: Family): Record<string, string
   return known === null || newest === undefined ? {} : { [known.name]: newest }
 }
 
-/** A secret is shown only where it opens nothing but the simulated upstream. */
+/** A secret is shown only if it opens nothing but the simulated upstream. */
 function keyFor (config: GatewayConfig, groupId: string, { upstream, routes = [] }: GroupOptions): string {
   const names = typeof upstream === 'string' ? [upstream] : Object.values(upstream ?? Object.keys(config.upstreams))
   const simulated = [...names, ...routes.map((route) => route.upstream)].every((name) => config.upstreams[name]?.simulate === true)

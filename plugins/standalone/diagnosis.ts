@@ -1,6 +1,6 @@
-/** What is wrong with an upstream, in words for its operator. Never its credential, nor anything of a body. */
+/** Says what is wrong with an upstream, for its operator. Never shows its credential or anything of a body. */
 
-/** Why there was no reply, and the codes of errors that tell so. */
+/** Reasons for a missing reply, each with its error codes. */
 const reasons: ReadonlyArray<readonly [words: string, ...codes: string[]]> = [
   ['there is no host of this name', 'ENOTFOUND'],
   ['the name server does not answer', 'EAI_AGAIN'],
@@ -33,11 +33,11 @@ export function failureWords (code: string): string {
 export interface Answer {
   readonly status: number
   readonly contentType: string
-  /** Where it leads to instead. */
+  /** Where it redirects to. */
   readonly location: string
 }
 
-/** What a reply says of key and path; null for nothing wrong. */
+/** What a reply shows to be wrong with key or path; null for nothing. */
 export function answerWords ({ status, contentType, location }: Answer): string | null {
   if (status === 401 || status === 403) return `refuses the credential (${status})`
   if (status >= 300 && status < 400) {

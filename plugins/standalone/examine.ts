@@ -9,14 +9,14 @@ import { answerWords, failureWords } from './diagnosis.js'
 
 export interface Finding {
   readonly upstream: string
-  /** Origin and path that were asked. */
+  /** Origin and path of the request. */
   readonly address: string
   readonly ok: boolean
   readonly words: string
   readonly ms: number
 }
 
-/** One for each upstream that is not simulated, and each family that groups use it for. */
+/** One finding for each upstream that is not simulated, and each family that groups use it for. */
 export async function examineAll (config: GatewayConfig, timeoutMs: number): Promise<Finding[]> {
   const real = Object.entries(config.upstreams).flatMap(([name, entry]) => entry.simulate === true ? [] : [[name, entry] as const])
   const agent = new UpstreamAgent({
@@ -32,7 +32,7 @@ export async function examineAll (config: GatewayConfig, timeoutMs: number): Pro
   }
 }
 
-/** By what it says that it speaks, or what groups use it for; of all else the first one. */
+/** Families by its own `protocols`, or those that groups use it for; if there are none, the first one. */
 function familiesOf ({ name, protocols }: Upstream, { groups, pools = {} }: GatewayConfig): Family[] {
   const names = new Set([
     name, ...Object.entries(pools).filter(([, { members }]) => members.some((member) => nameOf(member) === name)).map(([pool]) => pool),
@@ -52,7 +52,7 @@ function nameOf (member: string | { readonly upstream: string }): string {
 }
 
 async function examine (agent: InstanceType<typeof UpstreamAgent>, upstream: Upstream, family: Family): Promise<Finding> {
-  // A base with a model in it has no list beside it; what answers there tells of name, TLS and key all the same.
+  // A base with a model in it has no list of models; the answer still shows whether name, TLS and key are right.
   const base = upstream.basePath.replace('{model}', 'model')
   const path = `${base}${upstream.verbatim ? '' : `/${family.prefix}`}/models`
   const startedAt = performance.now()

@@ -1,4 +1,4 @@
-/** The `gateway.yaml` that `llm-gateway init` writes: right as it stands, with a word about each thing that is changed first. */
+/** The `gateway.yaml` that `llm-gateway init` writes: valid as it is, with a comment on each thing that is usually changed first. */
 import { protocolNames } from '../protocols/index.js'
 import { providers, type Provider } from '../protocols/providers.js'
 import type { Environment } from './config-yaml.js'

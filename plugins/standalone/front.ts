@@ -1,4 +1,4 @@
-/** The one listening server. It belongs to no app, so that a reload never closes the port. */
+/** The listening server. It belongs to no app, so that a reload never closes the port. */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { limitConnections } from '../overload/index.js'
@@ -12,54 +12,54 @@ export type Handler = (request: IncomingMessage, response: ServerResponse) => vo
 export class Front {
   readonly #server: Server
 
-  /** `requestTimeoutMs`: a slower request, headers and body together, is cut off. */
+  /** `requestTimeoutMs`: a request that takes longer to arrive, headers and body together, is cut off. */
   constructor (handler: Handler, requestTimeoutMs: number) {
     this.#server = createServer({
       requestTimeout: requestTimeoutMs,
       headersTimeout: Math.min(requestTimeoutMs, 15_000),
       // Longer than the idle time of common load balancers, so that they never reuse a connection that is being closed.
       keepAliveTimeout: 72_000,
-      // Refused by the app, which tells it in words.
+      // Refused by the app, with a message.
       requireHostHeader: false,
       connectionsCheckingInterval: Math.min(requestTimeoutMs, 5_000),
     }, (request, response) => {
       if (accept(request, response)) handler(request, response)
     })
     this.#server.on('clientError', answerClientError)
-    // Without a listener Node says `100 Continue` before anybody is asked.
+    // Without a listener Node answers `100 Continue` before the app is asked.
     this.#server.on('checkContinue', (request, response) => {
       continueLate(request, response)
       this.#server.emit('request', request, response)
     })
-    // Without one it answers 417 itself, past the app and its log. Nobody has to mind what is expected (RFC 9110 10.1.1).
+    // Without a listener Node answers 417 itself, and neither app nor log sees it. Expectations may be ignored (RFC 9110 10.1.1).
     this.#server.on('checkExpectation', (request, response) => this.#server.emit('request', request, response))
-    // One that waits for a slow upstream is left alone.
+    // A connection that waits for a slow upstream is left alone.
     this.#server.on('timeout', (socket) => {
       if (socket.writableLength > 0 || connectionOf(socket).open.length === 0) socket.destroy()
     })
   }
 
   /**
-   * How long a caller may take nothing of what is sent to it, 0 for ever: a reply that nobody takes would hold itself and all that was
-   * asked for behind it, a thousand requests in one read, as long as its connection.
+   * How long a caller may read nothing of what is sent to it; 0 for ever. A reply that nobody reads would keep itself and all pipelined
+   * requests behind it, a thousand in one read, as long as its connection.
    */
   cutAfter (ms: number): void {
     this.#server.timeout = ms
   }
 
-  /** The app refuses what comes on a connection above that number. */
+  /** The app refuses requests on connections above that number. */
   limit (maxConnections: number, dropped: () => void): void {
     limitConnections(this.#server, maxConnections, dropped)
   }
 
-  /** Resolves with the address that was bound; rejects with Node's error, such as EADDRINUSE. */
+  /** Resolves with the bound address; rejects with Node's error, such as EADDRINUSE. */
   async listen (address: ListenAddress): Promise<ListenAddress> {
     this.#server.listen(address)
     await once(this.#server, 'listening')
     return boundAddress(this.#server)
   }
 
-  /** Closes the port and every connection, at once. */
+  /** Closes the port and every connection at once. */
   async close (): Promise<void> {
     const closed = new Promise((resolve) => this.#server.close(resolve))
     this.#server.closeAllConnections()
@@ -67,7 +67,7 @@ export class Front {
   }
 }
 
-/** Where a server that listens on TCP does so. */
+/** The address of a server that listens on TCP. */
 export function boundAddress (server: Server): ListenAddress {
   const { address: host, port } = Object(server.address())
   return { host, port }

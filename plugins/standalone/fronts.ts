@@ -3,17 +3,17 @@ import type { GatewayConfig } from './config-types.js'
 import type { ListenAddress } from './config.js'
 import { Front, type Handler } from './front.js'
 
-/** The ports of the process: the gateway's, and the console's where it has one of its own. */
+/** The ports of the process: the gateway's, and the console's if it has its own. */
 export interface Fronts {
   readonly address: ListenAddress
   readonly consoleAddress: ListenAddress | null
-  /** As a configuration that is read later says. */
+  /** Applies the timeouts of a configuration that is read later. */
   readonly waitFor: (config: GatewayConfig) => void
   readonly close: () => Promise<void>
 }
 
 /**
- * Rejects where an address is taken; no port is open then. `consolePath` is where the app has the console; `dropped` hears of each
+ * Rejects if an address is taken; no port is open then. `consolePath`: path of the console in the app. `dropped`: called for each
  * connection above the allowed number.
  */
 export async function openFronts (
@@ -42,7 +42,7 @@ export async function openFronts (
   }
 }
 
-/** Everything that comes in goes to what the app has below `path`, and to nothing else. */
+/** Maps every request to the app's path below `path`, and to nothing else. */
 function below (path: string, handle: Handler): Handler {
   const base = path.replace(/\/+$/, '')
   return (request, response) => {

@@ -1,4 +1,4 @@
-/** A validated configuration -> a Fastify app of its own that serves it. A reload makes a second one beside it. */
+/** Makes a Fastify app that serves a validated configuration. A reload makes a second one beside it. */
 import { randomUUID } from 'node:crypto'
 import Fastify, { LogController, type FastifyInstance, type FastifyReply, type FastifyRequest, type FastifyServerOptions } from 'fastify'
 import { gatewayError } from '../core/errors/gateway-error.js'
@@ -23,7 +23,7 @@ import { LiveRequests } from './live-requests.js'
 export interface RunningGateway {
   readonly app: FastifyInstance
   readonly live: LiveRequests
-  /** Another app has its place. */
+  /** Marks it as replaced by another app. */
   readonly retire: () => void
 }
 
@@ -31,18 +31,18 @@ export interface LogStream {
   write: (line: string) => void
   /** Takes a line whose text is made later, and before that of any line after it. */
   late?: (line: LateLine) => void
-  /** Has each line that could not be written counted. */
+  /** Sets the listener that counts each line that could not be written. */
   onDrop?: (listener: () => void) => void
 }
 
 export interface GatewayParts extends Shared {
-  /** `draining` once the process is to end: new model requests are refused, those that run go on. */
+  /** `draining` is true once the process is to end: new model requests are refused, running ones continue. */
   readonly life: { readonly draining: boolean }
   /** Where log lines go; default stdout. */
   readonly logStream?: LogStream
 }
 
-/** Resolves when every plugin is up; throws what a plugin threw, such as `LLM_GATEWAY_OPTION`. */
+/** Resolves when every plugin is ready; throws a plugin's error, such as `LLM_GATEWAY_OPTION`. */
 export async function createGateway (config: GatewayConfig, parts: GatewayParts): Promise<RunningGateway> {
   const app = Fastify(serverOptions(config, parts))
   const live = new LiveRequests()
@@ -61,20 +61,20 @@ export async function createGateway (config: GatewayConfig, parts: GatewayParts)
   return { app, live, retire: () => { gateway.isReplaced = true } }
 }
 
-/** Whatever nobody serves: no path is the host's here, and Fastify's own words would repeat the query. */
+/** Answers what nothing serves: no path is a host's here, and Fastify's own message would repeat the query. */
 function notFound (request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const url = String(request.raw.url)
   const family = familyAsked(segmentsOf(withoutQuery(url)), { headers: request.headers, query: url, versions: [] })
   return refuseUrl(gatewayOf(request.server), request, reply, { kind: 'refused', code: 'unknown_url', family, url })
 }
 
-/** What cannot be read, in the envelope that its headers tell. */
+/** Refuses what cannot be read, in the envelope that its headers indicate. */
 function refuseUnread (request: FastifyRequest, reply: FastifyReply, status: number): void {
   const family = families[familyOf({ headers: request.headers, query: '', versions: [] })]
   refuse(request, reply, family, gatewayError('bad_request', {}, { status, headers: { connection: 'close' } }))
 }
 
-/** An app that does not come up leaves nothing behind. */
+/** An app that fails to start is closed. */
 async function up (app: FastifyInstance): Promise<void> {
   try {
     await app.ready()
@@ -90,13 +90,13 @@ function serverOptions (config: GatewayConfig, { logStream }: GatewayParts): Fas
     // Takes the caller's key out of the URL before anything can log it.
     rewriteUrl: createRewriteUrl({ prefix: config.prefix ?? '' }),
     ...config.listen?.trustProxy && { trustProxy: config.listen.trustProxy },
-    // Of a model request the one that its caller hears of.
+    // For a model request, the id that its caller sees.
     genReqId: (raw) => knownRequest(raw)?.id ?? randomUUID(),
-    // Fastify's own words on a path that its router cannot decode would repeat the URL.
+    // Fastify's own message for a path that its router cannot decode would repeat the URL.
     frameworkErrors: ({ statusCode = 400 }, request, reply) => refuseUnread(request, reply, statusCode),
-    // Else Fastify loads its own ones, a twentieth of every start.
+    // Otherwise Fastify loads its own compilers, a twentieth of every start.
     schemaController: { compilersFactory: { buildValidator: noCompiler, buildSerializer: noCompiler } },
-    // Instead of Fastify's two lines, which tell a URL, one that tells the model request.
+    // In place of Fastify's two lines, which contain a URL, one line describes the model request.
     logController: new LogController({ disableRequestLogging: true }),
     logger: {
       level: config.log?.level ?? 'info',
@@ -108,12 +108,12 @@ function serverOptions (config: GatewayConfig, { logStream }: GatewayParts): Fas
   }
 }
 
-/** Of the schemas of routes: those of the gateway have none. */
+/** For the schemas of routes: the gateway's have none. */
 export function noCompiler (): never {
   throw new TypeError('no route of the gateway has a schema')
 }
 
-/** Registered before every other hook: it knows each request that runs, and refuses new ones while the process ends. */
+/** Registered before every other hook: it knows each running request, and refuses new ones while the process ends. */
 function watchLife (app: FastifyInstance, live: LiveRequests, life: GatewayParts['life']): void {
   const gateway = joinGateway(app)
   gateway.onSettled((llm) => live.delete(llm))

@@ -1,11 +1,11 @@
-/** Keys that are made, not written: the secret is told once and only its digest kept. */
+/** Keys that are generated: the secret is shown once and only its digest is kept. */
 import { randomBytes } from 'node:crypto'
 import { digestOf } from '../auth/keys.js'
 import type { KeyRecord, KeyStore } from '../state/types.js'
 
 export type NewKey = Pick<KeyRecord, 'group' | 'expiresAt' | 'limits' | 'label'>
 
-/** A key with the secret that is told once. */
+/** A key with its secret, which is shown once. */
 export interface Issued {
   readonly key: KeyRecord
   readonly secret: string
@@ -18,7 +18,7 @@ export async function createKey (store: KeyStore, id: string, given: NewKey): Pr
   return await store.create(key) ? { key, secret } : null
 }
 
-/** A new secret for an old key; the old one is worth nothing from now on. Null: no such key. */
+/** A new secret for an existing key; the old one is invalid from now on. Null: no such key. */
 export async function rotateKey (store: KeyStore, id: string): Promise<Issued | null> {
   const secret = newSecret(id)
   const key = await store.update(id, { digest: digestOf(secret) })
@@ -29,7 +29,7 @@ export function newKeyId (): string {
   return randomBytes(5).toString('hex')
 }
 
-/** The name of the key stands in its secret, so that one that leaked can be told and revoked. */
+/** The secret contains the key's id, so that a leaked one can be identified and revoked. */
 export function newSecret (id: string): string {
   return `sk-lgw-${id}-${randomBytes(32).toString('base64url')}`
 }

@@ -1,17 +1,17 @@
 /**
- * The log of each request, whose line becomes text together with those of others. Made one by one, in between everything else that a
- * request runs, texts cost nearly twice as much: what makes them has left the processor's caches each time (docs/performance.md).
+ * The log of each request, whose lines are made into text together with those of others. Made one by one, in between everything else that a
+ * request runs, they cost nearly twice as much, because what makes them has left the processor's caches each time (docs/performance.md).
  */
 import type { FastifyBaseLogger, FastifyServerOptions } from 'fastify'
 
-/** A line that is no text yet. */
+/** A line that is not text yet. */
 export interface LateLine {
-  /** Makes its text and writes it. Throws what the logger throws. */
+  /** Makes its text and writes it. Throws the logger's errors. */
   readonly write: () => void
 }
 
 interface LateOptions {
-  /** Of the app's logger: it tells when a line was told, and not when it became text. */
+  /** For the app's logger: the time of a line is when it was logged, not when it became text. */
   readonly logger: { readonly timestamp?: () => string }
   readonly app: Pick<FastifyServerOptions, 'childLoggerFactory'>
 }
@@ -19,10 +19,10 @@ interface LateOptions {
 type Child = FastifyBaseLogger['child']
 type Said = readonly unknown[]
 
-/** Of the line that is being made, milliseconds since the epoch. */
+/** Time of the line that is being made, in milliseconds since the epoch. */
 let toldAt: number | null = null
 
-/** For an app that writes with pino to `output`: what its requests say at the level `info` goes to its `late`, where it has that. */
+/** For an app that writes with pino to `output`: what its requests log at the level `info` goes to `late` of the output, if it has that. */
 export function lateOptions (output: { late?: (line: LateLine) => void } | undefined): LateOptions {
   if (output?.late === undefined) return { logger: {}, app: {} }
   const take = output.late.bind(output)
@@ -32,7 +32,7 @@ export function lateOptions (output: { late?: (line: LateLine) => void } | undef
   }
 }
 
-/** A child of the app's logger, made where something is written. */
+/** A child of the app's logger, made when something is written. */
 class RequestLog implements FastifyBaseLogger {
   readonly #parent: FastifyBaseLogger
   readonly #binding: Parameters<Child>
@@ -64,7 +64,7 @@ class RequestLog implements FastifyBaseLogger {
 
   child (...binding: Parameters<Child>): FastifyBaseLogger { return this.#self().child(...binding) }
 
-  /** At once. */
+  /** Writes at once. */
   write (level: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal', said: Said): void {
     const self = this.#self()
     Reflect.apply(self[level], self, said)

@@ -2,19 +2,19 @@ import { resetOld } from '../core/reply/cut-reply.js'
 import type { ModelCall } from '../core/call/model-call.js'
 
 /**
- * The model requests of one app that are not settled yet. A list without gaps and not a set: a set's outgrown tables stay
- * reachable from each other, and with them every request that stood in one, until the next full collection.
+ * The model requests of one app that are not settled yet. An array without gaps and not a set: a set's outgrown tables stay reachable from
+ * each other, and with them every request that was in one, until the next full collection.
  */
 export class LiveRequests {
   readonly #live: ModelCall[] = []
   readonly #waiting: Array<() => void> = []
 
-  /** Once or more often. One whose connection was gone before it began is settled already, and nobody would take it out again. */
+  /** May be called repeatedly. A request whose connection was gone before it began is settled already, and would never be removed. */
   add (llm: ModelCall): void {
     if (llm.place < 0 && !llm.settled) llm.place = this.#live.push(llm) - 1
   }
 
-  /** Once or more often. */
+  /** May be called repeatedly. */
   delete (llm: ModelCall): void {
     const last = this.#live.at(-1)
     if (llm.place < 0 || last === undefined) return
@@ -25,7 +25,7 @@ export class LiveRequests {
     if (this.#live.length === 0) for (const resolve of this.#waiting.splice(0)) resolve()
   }
 
-  /** Whatever breaks off now was ended by this process. */
+  /** Marks all as ended by this process, before it cuts them. */
   cut (): void {
     for (const llm of [...this.#live]) {
       llm.abortedBy ??= 'gateway'
@@ -33,7 +33,7 @@ export class LiveRequests {
     }
   }
 
-  /** Resolves as soon as there is none. */
+  /** Resolves as soon as there are none. */
   async idle (): Promise<void> {
     if (this.#live.length > 0) await new Promise<void>((resolve) => this.#waiting.push(resolve))
   }

@@ -4,7 +4,7 @@ import type { LogStream } from './gateway.js'
 import type { LateLine } from './late-lines.js'
 import { wholeLines } from './whole-lines.js'
 
-/** Opens what the lines go to, again where it failed. */
+/** Opens the output for the lines, and again after it failed. */
 export type OpenOutput = () => Writable
 
 const defaultMaxBytes = 4 * 1024 * 1024
@@ -12,16 +12,16 @@ const reopenMs = 1_000
 
 /** A write costs more than several lines. */
 const gatherMs = 25
-/** As many late lines become text at most in one go, so that nobody waits for it for long. */
+/** Maximum number of late lines that become text in one go, so that it delays nobody for long. */
 const maxLate = 128
 const droppedText = 'log lines were dropped: nobody took them, or they could not be made'
 /** What lines of the level `info` begin with. */
 const infoStart = '{"level":30,'
 
 /**
- * Takes log lines for an output that may stand still: a pipe that nobody reads, a disk that is full or stalls. Nobody waits
- * for it and no more than `maxBytes` wait in memory; what comes then is dropped, counted, and told in the first line after.
- * Lines of 25 ms are one write; what is more than information takes those before it along at once.
+ * Takes log lines for an output that may block: a pipe that nobody reads, a disk that is full or stalls. Nobody waits for it, and at most
+ * `maxBytes` wait in memory; further lines are dropped, counted, and reported in the next line. Lines of 25 ms are one write; a line above
+ * `info` sends those before it at once.
  */
 export class LogOutput implements LogStream {
   readonly #open: OpenOutput
@@ -30,9 +30,9 @@ export class LogOutput implements LogStream {
   #reopenAt = -Infinity
   #untold = 0
   #onDrop: () => void = () => {}
-  /** That are no text yet. */
+  /** Lines that are not text yet. */
   #late: LateLine[] = []
-  /** That are not written yet. */
+  /** Lines that are not written yet. */
   #text = ''
   #lines = 0
   #timer: NodeJS.Timeout | undefined
@@ -66,7 +66,7 @@ export class LogOutput implements LogStream {
     if (!line.startsWith(infoStart)) this.#send()
   }
 
-  /** Resolves with true once all lines are out, and what others wrote to the same output before, or with false after `timeoutMs`. */
+  /** Resolves with true once all lines are written, and what others wrote to the same output before; with false after `timeoutMs`. */
   async flush (timeoutMs: number): Promise<boolean> {
     this.#send()
     const out = this.#output()
@@ -83,7 +83,7 @@ export class LogOutput implements LogStream {
   readonly #send = (): void => {
     this.#makeText()
     clearTimeout(this.#timer)
-    // What was told while texts were made waits for the next time.
+    // Lines logged while texts were made wait for the next time.
     this.#timer = this.#late.length === 0 ? undefined : setTimeout(this.#send, gatherMs)
     const lines = this.#lines
     if (lines === 0) return
@@ -95,7 +95,7 @@ export class LogOutput implements LogStream {
     else out.write(this.#told() + text, (error) => { if (error) this.#failed(lines) })
   }
 
-  /** Each comes back through `write`; one that cannot be made is dropped. */
+  /** Each line comes back through `write`; one that cannot be made is dropped. */
   #makeText (): void {
     if (this.#late.length === 0) return
     const late = this.#late
@@ -109,7 +109,7 @@ export class LogOutput implements LogStream {
     }
   }
 
-  /** A line for those that were dropped. */
+  /** A line that reports the dropped ones. */
   #told (): string {
     const dropped = this.#untold
     this.#untold = 0
@@ -117,11 +117,11 @@ export class LogOutput implements LogStream {
     return `${JSON.stringify({ level: 40, time: Date.now(), dropped, msg: droppedText })}\n`
   }
 
-  /** Null where it failed a moment ago. */
+  /** Null if it failed a moment ago. */
   #output (): Writable | null {
     if (this.#out !== null || Date.now() < this.#reopenAt) return this.#out
     const out = this.#open()
-    // An error that nobody hears ends the process; each write is told of it, too. Standard output is the same one each time.
+    // An unhandled error ends the process; each write gets it, too. Standard output is the same object each time.
     if (out.listenerCount('error') === 0) out.on('error', () => {})
     this.#out = out
     return out
@@ -140,12 +140,12 @@ export class LogOutput implements LogStream {
 }
 
 /**
- * A file's output is written off the loop, which a disk would hold; Node's own standard output does so for pipes alone. `isShared`: other
+ * A file is written off the event loop, which a disk would block; Node's own standard output does so only for pipes. `isShared`: other
  * processes write to it, too.
  */
 export function outputOf (stream: Writable & { readonly fd: number }, isShared = false): OpenOutput {
-  // As big integers: Node's `realpathSync` looks at what the plain form left behind, takes a pipe for the end of any path that it
-  // resolves next, and modules behind symbolic links (as pnpm has them) are not found (lib/fs.js of Node 20 to 24).
+  // As big integers: Node's `realpathSync` reads what the plain form left behind, takes a pipe for the end of any path that it resolves
+  // next, and modules behind symbolic links (as pnpm has them) are not found (lib/fs.js of Node 20 to 24).
   if (!fstatSync(stream.fd, { bigint: true }).isFile()) return isShared ? () => wholeLines(stream) : () => stream
   return () => createWriteStream('', { fd: stream.fd, autoClose: false })
 }
@@ -154,7 +154,7 @@ interface Pretty {
   readonly default: (options: { readonly destination: Writable, readonly ignore: string, readonly translateTime: string }) => Writable
 }
 
-/** Plain lines, for who reads along in a terminal; null where the package `pino-pretty` is not installed. */
+/** Readable lines, for a terminal; null if the package `pino-pretty` is not installed. */
 export async function plainLines (
   out: Writable, load: () => Promise<Pretty> = async () => await import('pino-pretty')
 ): Promise<OpenOutput | null> {

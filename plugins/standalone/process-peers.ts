@@ -1,9 +1,9 @@
 import type { UpstreamsStatus } from '../core/upstream/upstream-status.js'
 import type { Peers } from '../metrics/index.js'
 
-/** The other processes of one gateway: what they count, and how upstreams do for them. */
+/** The other processes of one gateway: what they count, and how they see the upstreams. */
 export interface ProcessPeers extends Peers {
-  /** How they do for this one. */
+  /** Sets how this process sees the upstreams. */
   readonly joinUpstreams: (own: () => UpstreamsStatus) => void
   readonly upstreams: () => Promise<readonly UpstreamsStatus[]>
 }

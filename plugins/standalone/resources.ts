@@ -7,11 +7,11 @@ import type { GatewayParts, LogStream } from './gateway.js'
 import type { ProcessPeers } from './process-peers.js'
 import { startSimulator, type Simulator } from './simulator.js'
 
-/** What lives as long as the process, whatever the configuration becomes. */
+/** What lives as long as the process, across reloads. */
 export class Resources {
-  /** Set once the process is to end. */
+  /** Set when the process is to end. */
   draining = false
-  /** Nobody can guess it, so that a console with a port of its own is not reached through the other one. */
+  /** Random, so that a console with its own port cannot be reached through the gateway's. */
   readonly consolePath = `/console-${randomBytes(16).toString('hex')}`
   readonly #cells = {}
   readonly #logStream: LogStream | undefined
@@ -24,7 +24,7 @@ export class Resources {
     this.#peers = peers
   }
 
-  /** Opens what the configuration needs and is not there yet. */
+  /** Opens what the configuration needs and is not open yet. */
   async provide (config: GatewayConfig): Promise<GatewayParts> {
     if (simulates(config)) this.#simulator ??= await startSimulator()
     this.#state ??= await openState(stateConfig(config))
@@ -39,7 +39,7 @@ export class Resources {
     }
   }
 
-  /** What an operator should be told at start. */
+  /** What an operator should know at start. */
   get notice (): string | null {
     return this.#state?.notice ?? null
   }

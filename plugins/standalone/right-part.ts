@@ -1,4 +1,4 @@
-/** What is right of a configuration, so that a mistake in one place hides none in another. */
+/** The valid part of a configuration, so that a mistake in one place hides none in another. */
 import { isObject } from '../core/body/json-object.js'
 import { joinPath, type Problem } from './config-error.js'
 import { formProblems } from './config-schema.js'
@@ -13,9 +13,9 @@ interface Names {
 
 interface Section {
   readonly name: string
-  /** What stands for an entry that is wrong: that others name it is no mistake of theirs. */
+  /** Replaces a wrong entry, so that references to it are no mistakes. */
   readonly entry: (names: Names) => Fields
-  /** What stands for single fields of one, where that is not of the entry. */
+  /** Replaces single fields, where `entry` has no value for them. */
   readonly fields?: Fields
 }
 
@@ -26,7 +26,7 @@ const sections: readonly Section[] = [
   { name: 'keys', entry: ({ index, group }) => ({ id: `wrong.${index}`, group, secret: `wrong.${index}` }) },
 ]
 
-/** What stands for a whole section; one that is not named here is left out. */
+/** Replacements of whole sections; those not named here are left out. */
 const sectionStandIns: Readonly<Record<string, object>> = {
   upstreams: { none: { simulate: true } },
   groups: { none: { protocols: [] } },
@@ -36,11 +36,11 @@ const sectionStandIns: Readonly<Record<string, object>> = {
 
 export interface RightPart {
   readonly rest: Fields
-  /** Sections of which nothing is left. */
+  /** Sections of which nothing is valid. */
   readonly wrong: ReadonlySet<string>
 }
 
-/** Of upstreams, pools, groups and keys only the fields or the entries that are wrong are replaced, of all else the section. */
+/** In upstreams, pools, groups and keys only the wrong fields or entries are replaced, elsewhere the whole section. */
 export function rightPart (value: unknown, problems: readonly Problem[]): RightPart {
   const rest: Record<string, unknown> = { ...Object(value) }
   const paths = problems.map(({ path }) => path)
@@ -51,7 +51,7 @@ export function rightPart (value: unknown, problems: readonly Problem[]): RightP
     if (Object.hasOwn(sectionStandIns, section)) rest[section] = sectionStandIns[section]
   }
   replaceEntries(rest, paths, sparedEntry)
-  // What is left of an entry may lack what it needs.
+  // The rest of an entry may lack what it needs.
   replaceEntries(rest, formProblems(rest, new Set()).map(({ path }) => path), ({ entry }) => entry)
   return { rest, wrong }
 }
@@ -59,7 +59,7 @@ export function rightPart (value: unknown, problems: readonly Problem[]): RightP
 interface WrongEntry {
   readonly value: unknown
   readonly place: string
-  /** What is wrong at or below its place. */
+  /** Paths of the mistakes at or below its place. */
   readonly paths: readonly string[]
   readonly entry: Fields
   readonly fields: Fields
@@ -84,7 +84,7 @@ function replaceEntries (rest: Record<string, unknown>, paths: readonly string[]
   }
 }
 
-/** An entry without the fields that are wrong; what stands for all of it where that cannot be. */
+/** An entry without its wrong fields; the replacement of all of it if that is not possible. */
 function sparedEntry ({ value, place, paths, entry, fields }: WrongEntry): unknown {
   if (!isObject(value)) return entry
   const copy = structuredClone(value)
@@ -98,7 +98,7 @@ function sparedEntry ({ value, place, paths, entry, fields }: WrongEntry): unkno
   return copy
 }
 
-/** Takes away what stands at a path below `at`, or the list that it is of. False where nothing does. */
+/** Removes the value at a path below `at`, or the list that it is in. False if there is none. */
 export function removeField (holder: unknown, path: string, at: string): boolean {
   for (const [name, inner] of Object.entries(Object(holder))) {
     const place = joinPath(at, Array.isArray(holder) ? Number(name) : name)
@@ -114,12 +114,12 @@ function sectionOf (path: string): string {
   return path.replace(/[.[].*$/s, '')
 }
 
-/** A path, and all that it may be below: names may have dots in them. */
+/** A path, and all paths that it may be below: names may contain dots. */
 function placesOf (path: string): string[] {
   return [...[...path.matchAll(/[.[]/g)].map(({ index }) => path.slice(0, index)), path]
 }
 
-/** A name that is none cannot stay, whatever stands for its entry. */
+/** An invalid name cannot stay, even with a replaced entry. */
 function isName (name: string | number): boolean {
   return /^[A-Z0-9][A-Z0-9._-]{0,63}$/i.test(String(name))
 }

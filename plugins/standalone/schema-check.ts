@@ -1,10 +1,11 @@
 /**
- * Whether a value follows a JSON Schema, as it stands: to compile that of the configuration took a third of every start. Has a rule for
- * each keyword of the schemas of our files, and looks only at the parts that values have. What is wrong of one, a compiled schema tells.
+ * Whether a value follows a JSON Schema, without compiling it: compiling that of the configuration took a third of every start. There is a
+ * rule for each keyword that our schemas use, and only the parts that values have are read. What is wrong with a value is told by a
+ * compiled schema.
  */
 import { isObject } from '../core/body/json-object.js'
 
-/** Each operand is read by the rules of its own keyword, and so where the schema has it. */
+/** Each field is read by the rule of its own keyword only, and so only where the schema has it. */
 export interface Schema {
   readonly $ref: string
   readonly $defs: Readonly<Record<string, Schema>>
@@ -34,7 +35,7 @@ export interface Schema {
 /** By their `$id`. */
 export type Schemas = Readonly<Record<string, Schema>>
 
-/** What references are looked up in. */
+/** Where references are looked up. */
 interface Place {
   readonly root: Schema
   readonly others: Schemas
@@ -43,7 +44,7 @@ interface Place {
 export type Check<T = unknown> = (value: T) => boolean
 type Rule<T = unknown> = (schema: Schema, place: Place) => Check<T>
 
-/** Of values of other types the rule has nothing to say. */
+/** The rule accepts values of other types. */
 function of<T> (isOf: (value: unknown) => value is T, rule: Rule<T>): Rule {
   return (schema, place) => {
     const check = rule(schema, place)
@@ -118,7 +119,7 @@ const rules: Readonly<Record<string, Rule>> = {
   }),
   minItems: of(isList, ({ minItems }) => (value) => value.length >= minItems),
   maxItems: of(isList, ({ maxItems }) => (value) => value.length <= maxItems),
-  // Those that have to be unique in our files are texts.
+  // Lists that must be unique in our files contain only texts.
   uniqueItems: of(isList, () => (value) => new Set(value).size === value.length),
   items: of(isList, ({ items }, place) => {
     const check = checkOf(items, place)
@@ -141,7 +142,7 @@ const rules: Readonly<Record<string, Rule>> = {
   }),
 }
 
-/** Looks at a schema with the first value that is asked of it: most of those in a file's schema never are. */
+/** Reads a schema when the first value is checked: most parts of a file's schema never are needed. */
 function checkOf (schema: Schema, place: Place): Check {
   let checks: readonly Check[] | null = null
   return (value) => {
@@ -155,8 +156,8 @@ function checkOf (schema: Schema, place: Place): Check {
 }
 
 /**
- * Whether a value follows a schema, which may refer to others. What is returned throws TypeError for a keyword without a rule, and where
- * nothing is at a reference.
+ * Returns a check whether a value follows a schema, which may refer to others. The check throws TypeError for a keyword without a rule, and
+ * for a reference that leads nowhere.
  */
 export function schemaCheck (schema: Schema, others: Schemas = {}): Check {
   return checkOf(schema, { root: schema, others })

@@ -1,6 +1,6 @@
 /**
- * An upstream inside the process, for trying the gateway out without a provider: answers every endpoint on a loopback
- * socket, so that what stands between it and the caller is the same as with a real one.
+ * An upstream inside the process, for trying the gateway without a provider: it answers every endpoint on a loopback socket, so that
+ * everything between it and the caller is as with a real one.
  */
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -22,7 +22,7 @@ export interface Simulator {
 }
 
 export interface SimulatorOptions {
-  /** Pause before each event of a stream. Default 15. */
+  /** Pause before each event of a stream, in milliseconds. Default 15. */
   readonly eventDelayMs?: number
 }
 
@@ -33,7 +33,7 @@ export async function startSimulator ({ eventDelayMs = 15 }: SimulatorOptions = 
   const server = createServer((request, response) => {
     answer(request, response, credential, eventDelayMs).catch(() => response.destroy())
   })
-  // Of this process alone: workers of one cluster would share the port, and refuse the credentials of each other.
+  // Not shared: workers of one cluster would share the port, and refuse each other's credentials.
   server.listen({ host: '127.0.0.1', port: 0, exclusive: true })
   await once(server, 'listening')
   return {
@@ -79,7 +79,7 @@ function askOf ({ endpoint, model, url }: Resolved, body: unknown): Ask {
   }
 }
 
-/** A form says whether its reply is streamed; nothing else that stands in it is looked for. */
+/** A form tells only whether its reply is streamed; nothing else of it is read. */
 function parse (body: string): unknown {
   try {
     return JSON.parse(body)

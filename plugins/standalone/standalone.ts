@@ -1,4 +1,4 @@
-/** The gateway as a process of its own: one port, the current app behind it, reloads, and an end that cuts no stream. */
+/** The gateway as a process: one port, the current app behind it, reloads, and an end that cuts no stream. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { gatewayOf } from '../core/gateway.js'
 import type { GatewayConfig } from './config-types.js'
@@ -18,9 +18,11 @@ export interface StandaloneOptions {
   readonly env: Environment
   /** Where log lines go; default stdout. */
   readonly logStream?: LogStream
-  /** The text of the file, where another process reads it. Throws ConfigError. Default: the file. */
+  /** Reads the text of the file, if another process provides it. Throws ConfigError. Default: from the file. */
   readonly text?: () => string
-  /** What the file was when the gateway began, where this process begins later: whence what is read at start. Default: the text. */
+  /**
+   * Text of the file when the gateway began, if this process begins later: the source of what is read at start. Default: the current text.
+   */
   readonly firstText?: string
   /** Processes that count together with this one. */
   readonly peers?: ProcessPeers
@@ -31,7 +33,7 @@ function textOf ({ file, text }: StandaloneOptions): string {
 }
 
 interface Begun {
-  /** The configuration as it was when the gateway began. */
+  /** The configuration of when the gateway began. */
   readonly first: GatewayConfig
   readonly config: GatewayConfig
 }
@@ -41,15 +43,15 @@ function readBegun (options: StandaloneOptions): Begun {
   const text = textOf(options)
   const { firstText = text } = options
   const first = loadConfig(file, env, firstText)
-  // Not read twice where it is the same: a large one takes a while.
+  // Not read twice if it is the same: a large one takes a while.
   return { first, config: text === firstText ? first : asStarted(loadConfig(file, env, text), first) }
 }
 
 export class Standalone {
-  /** As it was when the gateway began. */
+  /** The configuration of when the gateway began. */
   readonly config: GatewayConfig
   readonly address: ListenAddress
-  /** Null where the console has no port of its own. */
+  /** Null if the console has no port of its own. */
   readonly consoleAddress: ListenAddress | null
   readonly #options: StandaloneOptions
   readonly #resources: Resources
@@ -69,7 +71,7 @@ export class Standalone {
     this.consoleAddress = this.#fronts.consoleAddress
   }
 
-  /** Throws ConfigError, an option error of a plugin, or Node's error where the address is taken; nothing is left open then. */
+  /** Throws ConfigError, an option error of a plugin, or Node's error if the address is taken; nothing is left open then. */
   static async start (options: StandaloneOptions): Promise<Standalone> {
     const { first, config } = readBegun(options)
     const wanted = listenAddress(first, options.env)
@@ -94,7 +96,7 @@ export class Standalone {
     return this.#priceFiles
   }
 
-  /** Reads the file again. False, and everything as it was, where the file is not right. One at a time. */
+  /** Reads the file again. False if it is not valid; everything stays as it was. One reload at a time. */
   async reload (): Promise<boolean> {
     const reloaded = this.#turn.then(async () => await this.#reload())
     this.#turn = reloaded
@@ -125,8 +127,8 @@ export class Standalone {
   }
 
   /**
-   * Ends: new model requests are refused, those that run may finish within the grace of `listen.shutdownGraceMs`. Asked a
-   * second time it waits for no caller any more; the usage of what was cut is still read, within `forward.drain`.
+   * Ends the gateway: new model requests are refused, running ones may finish within `listen.shutdownGraceMs`. A second call waits for no
+   * caller any more; the usage of cut replies is still read, within `forward.drain`.
    */
   async stop (): Promise<void> {
     if (this.#end === null) this.#end = this.#stop()

@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import type { Handler } from './front.js'
 import type { RunningGateway } from './gateway.js'
 
-/** The current app, and those that still finish the requests they had when it took over. */
+/** The current app, and older ones that still finish their requests. */
 export class Switchboard {
   #current: RunningGateway
   readonly #retired = new Set<RunningGateway>()
@@ -17,7 +17,7 @@ export class Switchboard {
     return this.#current.app
   }
 
-  /** From now on requests go to `next`. The one before finishes its requests and is closed; `onError` hears why it could not be. */
+  /** From now on requests go to `next`. The app before finishes its requests and is closed; `onError` hears if that fails. */
   replace (next: RunningGateway, onError: (error: unknown) => void): void {
     const old = this.#current
     this.#current = next
@@ -29,12 +29,12 @@ export class Switchboard {
       .finally(() => this.#retired.delete(old))
   }
 
-  /** Resolves once no app has a request that runs. */
+  /** Resolves once no app has a running request. */
   async idle (): Promise<void> {
     await Promise.all(this.#all().map(async ({ live }) => await live.idle()))
   }
 
-  /** What still runs is about to be cut. */
+  /** Marks what still runs as cut by this process. */
   cut (): void {
     for (const { live } of this.#all()) live.cut()
   }

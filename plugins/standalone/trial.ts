@@ -1,4 +1,4 @@
-/** A configuration tried out: the app is built as a start would, but opens no port, no upstream and no store. */
+/** Tries a configuration: the app is built as at start, but opens no port, no upstream and no store. */
 import { inWords, PriceError } from '../costs/price-error.js'
 import { wrongLogins } from '../state/password.js'
 import { missingPeers } from '../state/peer.js'
@@ -9,13 +9,13 @@ import { inlinePriceProblem, stateConfig, type Reading } from './config.js'
 import { createGateway } from './gateway.js'
 import { removeField, rightPart } from './right-part.js'
 
-/** What others name: where one of these is wrong as a whole, nothing can be said of the others. */
+/** What other sections refer to: if one of these is wrong as a whole, the others cannot be checked. */
 const named = ['upstreams', 'pools', 'groups']
 const naming = [...named, 'keys', 'usage']
 
 /**
- * Every mistake that a part of the gateway finds in what is right by itself. Each part tells its first one, so that what is wrong is
- * taken out and the rest is tried again.
+ * Every mistake that a plugin finds in the valid part. Each plugin reports its first one, so that what is wrong is removed and the rest is
+ * tried again.
  */
 export async function tryOut ({ config, wrong, problems, meant }: Reading): Promise<Problem[]> {
   const [found, seen]: [Problem[], Problem[]] = [[], []]
@@ -31,12 +31,12 @@ export async function tryOut ({ config, wrong, problems, meant }: Reading): Prom
   return found
 }
 
-/** What is wrong of a field is told already, and what is wrong without it is no mistake of its own. */
+/** A mistake of a field that is known already, or that follows from its removal, is not reported again. */
 function follows (path: string, known: Problem): boolean {
   return known.path === path || known.path.startsWith(`${path}.`)
 }
 
-/** All of packages and passwords, or else the first one of a part, or all of the price lists. */
+/** All mistakes of packages and passwords, or else the first one of a plugin, or all of the price lists. */
 export async function mistakesOf (config: GatewayConfig): Promise<Problem[]> {
   const state = stateConfig(config)
   const early = [...await missingPeers(state), ...wrongLogins(state)]
@@ -60,7 +60,7 @@ function problemOf (error: unknown): Problem {
   return problemOfOption(error) ?? { path: '', message: String(Reflect.get(Object(error), 'message')) }
 }
 
-/** The same without the one field that is wrong, or without its entry or section where the rest needs it. */
+/** The configuration without the wrong field, or without its entry or section if the rest needs the field. */
 function without (config: GatewayConfig, problems: readonly Problem[]): unknown {
   const copy = structuredClone(config)
   const isSpared = problems.every(({ path }) => !path.startsWith('prices.') && removeField(copy, path, '')) && isConfig(copy)

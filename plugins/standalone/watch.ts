@@ -2,14 +2,14 @@ import { hash } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { isUnfit, readPlainFile, readPlainFileNow } from '../core/config/plain-file.js'
 
-/** A file that is being written is empty, or half there, for a moment: its text counts once it stays for so long. */
+/** A file that is being written is empty or incomplete for a moment: its text counts once it stays the same for so long. */
 const stayMs = 20
 
 /**
- * Calls back when the text of the file has changed, also when another took its place: editors and mounted configuration
- * maps swap files, which a watcher of the file itself would lose. Told by the text and by nothing else: two writes within
- * one tick of the clock leave the same time, and may leave the same size. A file that is gone for the moment is no change.
- * Keeps no process alive. Returns what ends it. `others`: more files, whose change counts as one of this.
+ * Calls back when the text of the file has changed, also when another file took its place: editors and mounted configuration maps swap
+ * files, which a watcher of the file itself would miss. Only the text is compared: two writes within one tick of the clock leave the same
+ * time, and may leave the same size. A file that is missing for the moment is no change. Does not keep the process alive. Returns a
+ * function that ends it. `others`: more files, whose changes count, too.
  */
 export function watchConfig (
   file: string, intervalMs: number, changed: () => unknown, others: () => readonly string[] = () => []
@@ -31,10 +31,10 @@ export function watchConfig (
   return () => { ended = true }
 }
 
-/** Of each file as it was when it was last there: one that is missing must not hide a change of the others. */
+/** The digest of each file when it last existed: a missing one must not hide a change of the others. */
 type Digests = Map<string, string>
 
-/** As soon as two looks agree; the first one is compared with what was seen before. */
+/** Resolves as soon as two reads agree; the first one is compared with the digest seen before. */
 async function stableDigest (files: readonly string[], seen: string, digests: Digests): Promise<string> {
   let before = seen
   for (;;) {
@@ -59,7 +59,7 @@ function digestNow (files: readonly string[], digests: Digests): string {
   return togetherOf(files, digests)
 }
 
-/** Whoever put it there is to hear that it is not read. */
+/** The operator must learn that the file is not read. */
 function noteUnfit (file: string, error: unknown, digests: Digests): void {
   if (isUnfit(error)) digests.set(file, String(error))
 }

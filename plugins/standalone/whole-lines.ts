@@ -1,10 +1,13 @@
 import { Writable } from 'node:stream'
 
-/** What a pipe or a socket takes whole or not at all (PIPE_BUF of Linux); of more, a part, and then what another process writes. */
+/**
+ * What a pipe or a socket takes as a whole or not at all (PIPE_BUF of Linux); of more, it may take a part, followed by what another process
+ * writes.
+ */
 const wholeBytes = 4_096
 const newline = 0x0a
 
-/** Writes lines to an output that other processes write to, too, so that none stands within one of theirs. A longer one may. */
+/** Writes lines to an output that other processes write to, too, so that none is mixed with one of theirs. Longer ones may be. */
 export function wholeLines (out: Writable): Writable {
   return new Writable({
     write (lines: Buffer, _, done) {
@@ -13,7 +16,7 @@ export function wholeLines (out: Writable): Writable {
   })
 }
 
-/** One write after the other: a stream puts together what waits for it. */
+/** One write after the other: a stream would join what waits for it. */
 async function writeLines (out: Writable, lines: Buffer): Promise<void> {
   for (let start = 0, end = 0; start < lines.length; start = end) {
     end = endOfWhole(lines, start)
@@ -23,7 +26,7 @@ async function writeLines (out: Writable, lines: Buffer): Promise<void> {
   }
 }
 
-/** Behind the last line that fits, or the first one where that does not. */
+/** Behind the last line that fits, or behind the first one if that does not fit. */
 function endOfWhole (lines: Buffer, start: number): number {
   const last = lines.lastIndexOf(newline, start + wholeBytes - 1)
   const end = last < start ? lines.indexOf(newline, start) : last

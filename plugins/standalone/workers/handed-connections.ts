@@ -4,17 +4,17 @@ interface Handle {
   readonly close: () => void
 }
 
-/** To whom each connection was handed last. */
+/** The worker that each connection was last handed to. */
 const holders = new WeakMap<Handle, Worker>()
 
 /**
- * Closes the connections that a worker was handed and did not take before it ended. Node's primary would keep them open, and
- * their callers would wait for ever (lib/internal/cluster/round_robin_handle.js of Node 20 to 24: one for each port, closed
- * when the worker answers). To close one that the worker took does nothing: it is closed here already.
+ * Closes connections that were handed to a worker that ended before it took them. Node's primary would keep them open, and their callers
+ * would wait for ever (lib/internal/cluster/round_robin_handle.js of Node 20 to 24: one handle for each port, closed when the worker
+ * answers). For a connection that the worker took this does nothing: it is closed here already.
  */
 export function closeWithWorker (worker: Worker): void {
   const { process } = worker
-  // Not there where it could not be forked.
+  // Missing if the process could not be forked.
   const { send } = process
   const handed = new Map<unknown, Handle>()
   Reflect.set(process, 'send', (...args: Parameters<typeof send>): unknown => {

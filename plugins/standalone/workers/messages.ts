@@ -1,9 +1,9 @@
-/** What the primary and its workers tell each other over the channel between them. */
+/** The messages between the primary and its workers. */
 import type { Worker } from 'node:cluster'
 import type { UpstreamsStatus } from '../../core/upstream/upstream-status.js'
 import type { ListenAddress } from '../config.js'
 
-/** One series: of a histogram the sum, the count and what fell into each bucket, else the value. */
+/** One series: for a histogram the sum, the count and its buckets, otherwise the value. */
 export interface WireSeries {
   readonly name: string
   readonly text: string
@@ -11,7 +11,7 @@ export interface WireSeries {
   readonly numbers: readonly number[]
 }
 
-/** A series that was counted in since the last message: by the number that its worker gave it, told whole the first time. */
+/** A series that has changed since the last message: by the number that its worker gave it, sent completely the first time. */
 export type Counted = readonly [id: number, numbers: readonly number[], series?: WireSeries]
 
 export type FromWorker =
@@ -24,14 +24,14 @@ export type FromWorker =
   | { readonly type: 'reloaded', readonly ok: boolean }
 
 export type ToWorker =
-  /** The text of the configuration, and what it was when the gateway began. */
+  /** The text of the configuration, now and when the gateway began. */
   | { readonly type: 'start', readonly text: string, readonly firstText: string }
   | { readonly type: 'reload', readonly text: string }
   | { readonly type: 'flush', readonly id: number }
   | { readonly type: 'others', readonly id: number, readonly series: readonly WireSeries[], readonly upstreams: readonly UpstreamsStatus[] }
   | { readonly type: 'stop' }
 
-/** One whose channel is closed hears nothing any more, and its end is heard of. */
+/** A worker whose channel is closed receives nothing any more; its end is noticed otherwise. */
 export function tell (worker: Worker, message: ToWorker): void {
   if (worker.isConnected()) worker.send(message, () => {})
 }

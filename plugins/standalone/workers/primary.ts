@@ -1,6 +1,6 @@
 /**
- * The process that holds the port and the sums, and has workers do everything else. The port it holds for its workers: Node closes
- * it with the last of them (lib/internal/cluster/round_robin_handle.js of Node 20 to 24), and opens it again for the next one.
+ * The process that holds the port and the sums, and leaves everything else to its workers. Node closes the port with the last of the
+ * workers (lib/internal/cluster/round_robin_handle.js of Node 20 to 24), and opens it again for the next one.
  */
 import cluster, { type Worker } from 'node:cluster'
 import { setMaxListeners } from 'node:events'
@@ -20,34 +20,34 @@ export interface PrimaryOptions {
   readonly env: Environment
   readonly workers: number
   readonly log: FastifyBaseLogger
-  /** A worker that does not answer a reload within that time is replaced. Default 60,000. */
+  /** A worker that does not answer a reload within this time is replaced. Default 60,000. */
   readonly answerMs?: number
-  /** One that is to end is killed so long after all that its requests may take. Default 5,000. */
+  /** A worker that is to end is killed this long after the time that its requests may take. Default 5,000. */
   readonly closingMs?: number
   /** What a worker runs. Default: what this process runs. */
   readonly program?: { readonly exec: string, readonly args: readonly string[], readonly execArgv: readonly string[] }
 }
 
-/** A worker that lived for so long had no trouble with its start. */
+/** A worker that lived this long started without trouble. */
 const soundMs = 1_000
 const firstRetryMs = 100
 const lastRetryMs = 10_000
 /** For records, connections and the log. */
 const defaultClosingMs = 5_000
-/** A timer of Node's that is longer fires at once. */
+/** Node's timers fire at once if they are longer. */
 const longestMs = 2 ** 31 - 1
 
 export class Primary {
   readonly #options: PrimaryOptions
-  /** All that were begun and have not ended. */
+  /** All that were started and have not ended. */
   readonly #all = new Set<Worker>()
   /** Those that listen, and since when. */
   readonly #ready = new Map<Worker, number>()
   readonly #sums = new Sums(() => this.#ready.keys())
   readonly #rollout: Rollout
-  /** How long requests may still run at the end: read at the start only, as in the workers. */
+  /** How long requests may still run at the end: read only at start, as in the workers. */
   readonly #graceMs: number
-  /** Read last, be it refused: a price list that was wrong in it may be mended. */
+  /** Read last, even if refused: a wrong price list of it may be corrected. */
   #newest: ReadEdition
   #failures = 0
   readonly #end = new AbortController()
@@ -59,12 +59,12 @@ export class Primary {
     this.#options = options
     this.#newest = first
     this.#graceMs = first.graceMs
-    // As many may wait for it as there are workers.
+    // As many listeners as there are workers may wait for it.
     setMaxListeners(0, this.#end.signal)
     this.#rollout = new Rollout(first, () => this.#ready.keys(), options.answerMs)
   }
 
-  /** Resolves once every worker listens. Rejects with ConfigError or with what the first one failed of; none is left then. */
+  /** Resolves once every worker listens. Rejects with ConfigError or with the failure of the first worker; none is left then. */
   static async start (options: PrimaryOptions): Promise<Primary> {
     const primary = new Primary(options, readEdition(options))
     const { program } = options
@@ -92,7 +92,7 @@ export class Primary {
     return this.#newest.priceFiles
   }
 
-  /** Has one worker after the other take the file as it is now. False, and everything as it was, where it is not right. */
+  /** Makes one worker after the other take the current file. False if it is not valid; everything stays as it was. */
   async reload (): Promise<boolean> {
     const reloaded = this.#turn.then(async () => await this.#reload())
     this.#turn = reloaded
@@ -110,7 +110,7 @@ export class Primary {
     }
   }
 
-  /** All workers end at the same time, each once its requests have; one that does not is killed. */
+  /** All workers end at the same time, each after its requests; one that does not end is killed. */
   async stop (): Promise<void> {
     this.#end.abort()
     const { closingMs = defaultClosingMs } = this.#options
@@ -123,14 +123,14 @@ export class Primary {
     clearTimeout(late)
   }
 
-  /** Whatever holds them, they must not hold the end. */
+  /** Kills workers that have not ended, so that they do not delay the end. */
   #killLate (): void {
     const workers = [...this.#all].map(({ process: { pid } }) => pid)
     this.#options.log.error({ workers }, 'these workers did not end in time: they are killed')
     this.kill()
   }
 
-  /** At once, whatever runs. */
+  /** Kills all at once, whatever runs. */
   kill (): void {
     for (const worker of this.#all) worker.process.kill('SIGKILL')
   }
@@ -155,7 +155,7 @@ export class Primary {
         } else this.#hear(worker, message)
       })
       worker.once('exit', (code, signal) => ended(signal ?? code))
-      // One that could not be forked has no end but this, and an error that nobody hears ends the process.
+      // A process that could not be forked emits only this, and an unhandled error ends the process.
       worker.on('error', ({ message }) => { if (worker.process.pid === undefined) ended(message) })
     })
   }
@@ -167,7 +167,7 @@ export class Primary {
   }
 
   #hear (worker: Worker, message: Exclude<FromWorker, { type: 'failed' | 'ready' }>): void {
-    // One that was not listening yet when all were told to stop has not heard of it.
+    // A worker that was not listening yet when all were told to stop has missed it.
     if (message.type === 'asks to start' && this.#stopping) tell(worker, { type: 'stop' })
     else if (message.type === 'asks to start') this.#rollout.begin(worker)
     else if (message.type === 'reloaded') this.#rollout.answered(worker, message.ok)
@@ -184,7 +184,7 @@ export class Primary {
     const lived = readyAt !== undefined && Date.now() - readyAt >= soundMs
     this.#failures = lived ? 0 : this.#failures + 1
     const waitMs = lived ? 0 : Math.min(firstRetryMs * 2 ** (this.#failures - 1), lastRetryMs)
-    // `pid` is the primary's own: some stores of logs refuse a line that has a name twice.
+    // `pid` is the primary's own: some log stores refuse a line with the same name twice.
     this.#options.log.error({ worker: worker.process.pid, why, waitMs }, 'a worker ended, another one takes its place')
     pause(waitMs, undefined, { signal: this.#end.signal }).then(() => this.#replace(), () => {})
   }

@@ -3,14 +3,14 @@ import { graceOf, loadConfig, readServedText } from '../config.js'
 import type { Environment } from '../config-yaml.js'
 import type { Edition } from './rollout.js'
 
-/** With what the primary itself goes by. */
+/** With the values that the primary itself uses. */
 export interface ReadEdition extends Edition {
-  /** How long requests may still run at the end, and how long what was cut of them is read on for its usage. */
+  /** How long requests may still run at the end, and how long cut replies are read for their usage, in milliseconds. */
   readonly graceMs: number
   readonly drainMs: number
 }
 
-/** Throws ConfigError where the file is not right. */
+/** Throws ConfigError if the file is not valid. */
 export function readEdition ({ file, env }: { readonly file: string, readonly env: Environment }): ReadEdition {
   const text = readServedText(file)
   const config = loadConfig(file, env, text)

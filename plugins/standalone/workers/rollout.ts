@@ -1,7 +1,7 @@
 import type { Worker } from 'node:cluster'
 import { tell } from './messages.js'
 
-/** One reading of the configuration file. Read again it is another one: a price list that it names may have changed. */
+/** One reading of the configuration file. Reading it again makes another edition: a price list that it names may have changed. */
 export interface Edition {
   readonly text: string
   readonly priceFiles: readonly string[]
@@ -9,16 +9,16 @@ export interface Edition {
 
 type Outcome = 'taken' | 'refused' | 'gone'
 
-/** A worker that has not answered by then never will: another one takes its place. */
+/** A worker that has not answered by then never will, and is replaced. */
 const defaultAnswerMs = 60_000
 
-/** Which worker serves which configuration, and how another one reaches all: one worker after the other, each without a pause. */
+/** Which worker serves which configuration, and how a new one reaches all: one worker after the other, each without a pause. */
 export class Rollout {
   readonly #ready: () => Iterable<Worker>
   readonly #answerMs: number
   readonly #served = new WeakMap<Worker, Edition>()
   #asked: { readonly worker: Worker, readonly done: (outcome: Outcome) => void } | null = null
-  /** All workers have the port and the state folder of it, however late they begin. */
+  /** All workers have its port and state folder, however late they begin. */
   readonly #first: Edition
   #current: Edition
 
@@ -38,10 +38,10 @@ export class Rollout {
     tell(worker, { type: 'start', text: this.#current.text, firstText: this.#first.text })
   }
 
-  /** False where a worker refuses it; all serve what they did before then. */
+  /** False if a worker refuses it; all then serve what they did before. */
   async replace (next: Edition): Promise<boolean> {
     const before = this.#current
-    // Those that begin meanwhile begin with it: with the old one they would be asked in their turn, and again those in place of them.
+    // Workers that begin meanwhile begin with it: with the old one they would be asked in turn, and so would their replacements.
     this.#current = next
     for (let worker = this.#other(next); worker !== undefined; worker = this.#other(next)) {
       if (await this.#change(worker, next) !== 'refused') continue
@@ -52,13 +52,13 @@ export class Rollout {
     return true
   }
 
-  /** Has all that serve another configuration than the current one change to it. */
+  /** Makes all workers that serve another configuration than the current one change to it. */
   async catchUp (): Promise<void> {
-    // No copy of them: one that ended in the meantime would never answer.
+    // Not a copy of the list: a worker that ended in the meantime would never answer.
     for (const worker of this.#ready()) if (this.isBehind(worker)) await this.#change(worker, this.#current)
   }
 
-  /** A worker told whether it took what it was asked to. */
+  /** A worker reported whether it took the configuration. */
   answered (worker: Worker, ok: boolean): void {
     if (this.#asked?.worker === worker) this.#asked.done(ok ? 'taken' : 'refused')
   }

@@ -2,10 +2,10 @@ import type { Worker } from 'node:cluster'
 import { tell, type FromWorker } from './messages.js'
 import { Tally } from './tally.js'
 
-/** One that does not answer is not waited for: what it told last counts. */
+/** Nobody waits longer for a worker: its last report counts. */
 const flushMs = 1_000
 
-/** What all workers have counted, told to the one that asks. */
+/** What all workers have counted, for the one that asks. */
 export class Sums {
   readonly #ready: () => Iterable<Worker>
   readonly #tally = new Tally()
@@ -30,7 +30,7 @@ export class Sums {
     for (const heard of this.#flushes.values()) heard(worker)
   }
 
-  /** Has all others tell what they know, then tells it. */
+  /** Makes all others report, then answers. */
   async #read (worker: Worker, id: number): Promise<void> {
     const others = [...this.#ready()].filter((other) => other !== worker)
     const flush = this.#asks++

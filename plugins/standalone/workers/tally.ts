@@ -1,12 +1,12 @@
 import type { UpstreamsStatus } from '../../core/upstream/upstream-status.js'
 import type { Counted, WireSeries } from './messages.js'
 
-/** What each worker has counted, kept by the primary: counts outlive their worker, what is measured now does not. */
+/** What each worker has counted, kept by the primary: counts outlive their worker, current values do not. */
 export class Tally {
   readonly #counts = new Map<number, Map<number, WireSeries>>()
   readonly #gauges = new Map<number, readonly WireSeries[]>()
   readonly #upstreams = new Map<number, UpstreamsStatus>()
-  /** Of all that are gone, by name and labels. */
+  /** Counts of all that have ended, by name and labels. */
   #gone = new Map<string, WireSeries>()
 
   count (worker: number, cells: readonly Counted[]): void {
@@ -22,7 +22,7 @@ export class Tally {
     this.#upstreams.set(worker, upstreams)
   }
 
-  /** The worker is gone. */
+  /** Adds the counts of a worker that has ended to those of earlier ones. */
   bury (worker: number): void {
     for (const series of this.#counts.get(worker)?.values() ?? []) {
       const key = `${series.name}{${series.text}}`
@@ -35,14 +35,14 @@ export class Tally {
     this.#upstreams.delete(worker)
   }
 
-  /** All that a worker does not know itself. */
+  /** All series except the worker's own. */
   othersOf (worker: number): WireSeries[] {
     const counts = [...this.#counts].flatMap(([id, cells]) => id === worker ? [] : [...cells.values()])
     const gauges = [...this.#gauges].flatMap(([id, cells]) => id === worker ? [] : cells)
     return [...this.#gone.values(), ...counts, ...gauges]
   }
 
-  /** How the upstreams do for all others. */
+  /** How all others see the upstreams. */
   upstreamsOfOthers (worker: number): UpstreamsStatus[] {
     return [...this.#upstreams].flatMap(([id, upstreams]) => id === worker ? [] : [upstreams])
   }

@@ -3,9 +3,9 @@ interface Ending {
 }
 
 /**
- * Keeps writes to this process's standard output from waiting for its reader. Whether they do is one state of a pipe for all who write
- * to it: starting a process turns it on, and so does one that ends (libuv's uv__process_child_init, ResetStdio of Node 20 to 24). Then
- * whoever logs while nobody reads stands still.
+ * Keeps writes to this process's standard output from waiting for its reader. A pipe has one such state for all its writers: starting a
+ * process makes it blocking, and so does one that ends (libuv's uv__process_child_init, ResetStdio of Node 20 to 24). Then whoever logs
+ * while nobody reads is blocked.
  */
 export function unblockOutput (worker: Ending, output: object): void {
   const unblock = (): void => {

@@ -3,12 +3,12 @@ import { nothingKnown, type UpstreamsStatus } from '../../core/upstream/upstream
 import type { ProcessPeers } from '../process-peers.js'
 import type { Counted, FromWorker, ToWorker, WireSeries } from './messages.js'
 
-/** The primary may be busy with a worker that starts. */
+/** The primary may be busy starting a worker. */
 const refreshMs = 2_000
 
 /**
- * The other workers, as one of them sees them: tells the primary what was counted, once a turn of the loop, and asks it for
- * what the others have. A worker that is killed takes with it what it counted in its last turn, and nothing else.
+ * The other workers, as one of them sees them: reports to the primary what was counted, once per turn of the event loop, and asks it for
+ * the others' counts. A worker that is killed loses what it counted in its last turn, and nothing else.
  */
 export class WorkerPeers implements ProcessPeers {
   readonly #send: (message: FromWorker) => void
@@ -74,7 +74,7 @@ export class WorkerPeers implements ProcessPeers {
     return this.#others.filter((series) => series.name === name).map((series) => cellOf(series, bounds))
   }
 
-  /** The primary's side of it. */
+  /** Handles a message of the primary. */
   hear (message: ToWorker): void {
     if (message.type === 'flush') {
       this.flush()

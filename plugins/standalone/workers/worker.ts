@@ -10,11 +10,11 @@ import { WorkerPeers } from './worker-peers.js'
 export interface Channel {
   readonly send: (message: FromWorker) => void
   readonly onMessage: (listener: (message: ToWorker) => void) => void
-  /** Nothing more is to be said; what was said before is out by then. */
+  /** Closes the channel after everything is sent. */
   readonly close: () => void
 }
 
-/** `worker`: what this process is in its cluster, if anything. */
+/** `worker`: this process's worker object in its cluster, if any. */
 export function channelOf (
   worker: Pick<Worker, 'isConnected' | 'send' | 'on' | 'process' | 'exitedAfterDisconnect'> | undefined
 ): Channel | null {
@@ -23,7 +23,7 @@ export function channelOf (
     send: (message) => { if (worker.isConnected()) worker.send(message) },
     onMessage: (listener) => { worker.on('message', listener) },
     close: () => {
-      // Node would end the process with the channel, before what listens for its end has sent what it counted.
+      // Otherwise Node ends the process with the channel, before its listeners have sent their counts.
       worker.exitedAfterDisconnect = true
       setImmediate(() => worker.process.disconnect())
     },
@@ -36,10 +36,10 @@ export interface WorkerOptions {
   readonly logStream?: LogStream
 }
 
-/** So often a console is told what the others count. */
+/** How often a console is updated with the others' counts. */
 const consoleMs = 1_000
 
-/** Serves until the primary says that it is enough. Resolves with the exit code. */
+/** Serves until the primary ends it. Resolves with the exit code. */
 export async function runWorker (options: WorkerOptions, { send, onMessage }: Omit<Channel, 'close'>): Promise<number> {
   const peers = new WorkerPeers(send)
   let text = ''
