@@ -19,23 +19,25 @@ import { upstreams, type UpstreamsOptions } from './upstreams/index.js'
 import { usage, type UsageOptions } from './usage/index.js'
 import { validation, type ValidationOptions } from './validation/index.js'
 
-/** Name your upstreams and pools to have the compiler check them: `LlmGatewayOptions<'main' | 'other', 'pool'>`. */
+/**
+ * The options of all plugins. Name your upstreams and pools to have the compiler check them: `LlmGatewayOptions<'main' | 'other', 'pool'>`.
+ */
 export interface LlmGatewayOptions<Upstream extends string = string, Pool extends string = string extends Upstream ? string : never>
   extends Pick<AuthOptions<Upstream | Pool>, 'groups' | 'keys' | 'lookup' | 'store'>, Pick<ForwardOptions, 'routes'>,
   UpstreamsOptions<Upstream, Pool> {
   /**
-   * Path below which the model endpoints stand, such as `/llm`.
+   * Path below which the model endpoints are served, such as `/llm`.
    * @defaultValue none
    */
   prefix?: string
   /**
    * What to do with unknown paths.
-   * @defaultValue each option its own
+   * @defaultValue see the options
    */
   paths?: Pick<PathsOptions, 'unknown'>
   /**
-   * How callers are recognised: key cache, guessing of keys, sources of credentials.
-   * @defaultValue each option its own
+   * How callers are recognised: key cache, protection against guessed keys, where credentials are read from.
+   * @defaultValue see the options
    */
   auth?: Omit<AuthOptions, 'groups' | 'keys' | 'lookup' | 'store'>
   /**
@@ -44,18 +46,18 @@ export interface LlmGatewayOptions<Upstream extends string = string, Pool extend
    */
   overload?: OverloadOptions | false
   /**
-   * How limits are counted, and where usage is kept.
-   * @defaultValue in memory, and nowhere
+   * Where limits are counted, and where usage records are kept.
+   * @defaultValue limits in memory, no usage records
    */
   limits?: LimitsOptions
   /**
    * Size limits and schemas of request bodies.
-   * @defaultValue each option its own
+   * @defaultValue see the options
    */
   validation?: ValidationOptions
   /**
-   * How usage is asked for.
-   * @defaultValue each option its own
+   * How streamed chats are made to report usage.
+   * @defaultValue see the options
    */
   usage?: UsageOptions
   /**
@@ -74,7 +76,7 @@ export interface LlmGatewayOptions<Upstream extends string = string, Pool extend
    */
   labels?: LabelsOptions
   /**
-   * `false` leaves out the metrics.
+   * Metrics for Prometheus and OpenTelemetry; `false` for none.
    * @defaultValue `{}`
    */
   metrics?: MetricsOptions | false
@@ -84,18 +86,18 @@ export interface LlmGatewayOptions<Upstream extends string = string, Pool extend
    */
   console?: ConsoleOptions
   /**
-   * `false` leaves out the line for each request.
+   * The log line for each model request; `false` for none.
    * @defaultValue `{}`
    */
   log?: LogOptions | false
   /**
-   * `false` leaves out the span for each model call.
+   * The OpenTelemetry span for each model call; `false` for none.
    * @defaultValue `{}`
    */
   tracing?: TracingOptions | false
   /**
-   * Connections to upstreams, and how long they may take.
-   * @defaultValue each option its own
+   * Connections to upstreams, and their timeouts.
+   * @defaultValue see the options
    */
   forward?: Omit<ForwardOptions, 'routes'>
 }
@@ -105,7 +107,7 @@ async function registerGateway (app: FastifyInstance, options: LlmGatewayOptions
   refuseSecond(app)
   const { prefix, upstreams: targets = {}, pools = {}, health, notes, routes = true, groups, keys, lookup, store } = options
   if (options.console !== undefined) await app.register(consolePage, options.console)
-  // Before whatever begins requests: one whose path is repaired passes the router again, and must not have begun before.
+  // Before all plugins that start model calls: a request whose path is repaired passes the router again, and must not have started before.
   await app.register(paths, { ...options.paths, ...(prefix !== undefined && { prefix }) })
   if (options.metrics !== false) await app.register(metrics, options.metrics ?? {})
   await app.register(errors)
@@ -135,7 +137,7 @@ async function registerGateway (app: FastifyInstance, options: LlmGatewayOptions
   if (options.log !== false) await app.register(log, options.log ?? {})
 }
 
-/** What is inside of these options is checked by each plugin. Here, because Fastify takes `true` for no options. */
+/** Only the types are checked here, because Fastify takes `true` for no options. Each plugin checks its own options. */
 const known = {
   ...each(['prefix', 'health', 'notes', 'routes', 'groups', 'keys', 'lookup', 'store'], 'anything'),
   ...each(['upstreams', 'pools', 'paths', 'auth', 'limits', 'validation', 'usage', 'prices', 'costs', 'labels'], 'an object'),
@@ -153,7 +155,7 @@ function factorsOf (upstreams: NonNullable<LlmGatewayOptions['upstreams']>): Rec
     .flatMap(([name, { priceFactor }]) => priceFactor === undefined ? [] : [[name, priceFactor]]))
 }
 
-/** Fails the start for a group that has nowhere to go. The shape of groups was checked by auth before. */
+/** Throws for a group whose upstream is missing, unknown or unfit for its protocols. The form of groups was checked by auth before. */
 function checkUpstreams ({ groups, upstreams = {}, pools = {}, routes = true }: LlmGatewayOptions): void {
   const [first] = groupMistakes({ groups, upstreams, pools, complete: routes })
   const isNone = Object.keys(upstreams).length === 0

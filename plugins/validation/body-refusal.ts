@@ -1,11 +1,11 @@
 import { gatewayError, type GatewayError } from '../core/errors/gateway-error.js'
 import type { ErrorCode } from '../core/errors/table.js'
 
-/** The data of a refusal, as it travels between threads. */
+/** The data of a refusal, as sent between threads. */
 export interface BodyRefusalFacts {
   /**
-   * What a body was refused for, as a label: a keyword of JSON Schema, or one of `media_type`, `encoding`, `empty`, `too_large`,
-   * `bom`, `utf8`, `depth`, `values`, `json`, `duplicate_key`, `models`, `form`, `unchecked`. A closed set, whatever callers send.
+   * Why a body was refused, as a label: a keyword of JSON Schema, or one of `media_type`, `encoding`, `empty`, `too_large`, `bom`, `utf8`,
+   * `depth`, `values`, `json`, `duplicate_key`, `models`, `form`, `unchecked`. A closed set, whatever callers send.
    */
   readonly keyword: string
   readonly code: ErrorCode
@@ -14,7 +14,7 @@ export interface BodyRefusalFacts {
   readonly param: string | null
 }
 
-/** Why a body may not pass. */
+/** Why a body is refused. */
 export class BodyRefusal {
   readonly keyword: string
   readonly facts: BodyRefusalFacts
@@ -24,7 +24,7 @@ export class BodyRefusal {
     this.facts = facts
   }
 
-  /** A fresh one each time. */
+  /** A new error object each time. */
   get error (): GatewayError {
     const { code, values, param } = this.facts
     return param === null ? gatewayError(code, values) : gatewayError(code, values, { param })

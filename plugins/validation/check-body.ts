@@ -14,36 +14,36 @@ import { hasDuplicates, type Bounds } from './scan.js'
 import { otherSpelling, type OtherSpelling } from './spelling.js'
 import type { Checks } from './schemas.js'
 
-/** What bodies are held against. */
+/** The rules that bodies are checked against. */
 export interface BodyRules extends Bounds {
   readonly checks: Checks
 }
 
-/** What a body that may pass says. */
+/** What is read from a valid body. */
 export interface Findings {
-  /** Of a form, how many answers it asks for and nothing else. */
+  /** For a form, only the number of answers that it asks for. */
   readonly json: unknown
-  /** Null where it names none. */
+  /** Null if it names none. */
   readonly model: string | null
-  /** Where its name stands in a form. */
+  /** Position of the model's name in a form. */
   readonly modelAt?: Span
-  /** Where a JSON body has its name, where somebody wants to know. */
+  /** Positions of the model's name in a JSON body, if they were asked for. */
   readonly modelPlaces?: readonly Span[]
-  /** Models that it names beside that one. */
+  /** Other models that the body names. */
   readonly otherModels: readonly string[]
-  /** Those of them that may take its place. */
+  /** Those of the other models that may take the model's place. */
   readonly substitutes: readonly string[]
   readonly stream: boolean
 }
 
 const none: readonly string[] = []
 const mostModels = 1_000
-/** Longer than any that a provider has. Names are remembered by what goes by them, some thousand at a time. */
+/** Longer than any provider's model name. Names are cached, some thousand at a time. */
 const longestName = 4_096
 /** A part of a form takes as long to read as so many values of JSON. */
 const valuesOfPart = 8
 
-/** Checks a whole body. The bytes are only read. */
+/** Checks a whole body, and does not change the bytes. */
 export function checkBody (endpoint: Endpoint, type: MediaType, bytes: Buffer, rules: BodyRules): Findings | BodyRefusal {
   if (type.kind === 'json') return checkJson(endpoint, bytes, rules)
   return checkForm(endpoint, bytes, type.boundary, Math.ceil(rules.maxValues / valuesOfPart))
@@ -61,7 +61,7 @@ function checkJson (endpoint: Endpoint, bytes: Buffer, rules: BodyRules): Findin
   const named = otherModels(json, endpoint.otherModels, endpoint.family.modelPrefix)
   const { modelsWithin } = endpoint
   const within = modelsWithin !== null && hasAny(json, modelsWithin.places) ? modelsWithin.models : null
-  // Some readers take the first of two.
+  // Of two equal keys, some readers take the first one.
   if ((named !== null || within !== null) && hasDuplicates(bytes, json)) {
     return refused('duplicate_key', 'invalid_json', { reason: 'an object in it has a key twice' })
   }
@@ -93,7 +93,7 @@ function checkForm (endpoint: Endpoint, bytes: Buffer, boundary: string, maxPart
   if (fields instanceof BodyRefusal) return fields
   const textOf = ([start, end]: Span = [0, 0]): string => bytes.toString('utf8', start, end)
   const modelAt = fields.get(modelField)
-  // A text may hold a list, as aggregators read it: such a name is no allowed one.
+  // A text may hold a list, as aggregators read it: such a text is not an allowed name.
   const named = (names: readonly string[]): string[] => names.filter((name) => fields.has(name)).map((name) => textOf(fields.get(name)))
   return {
     json: Object.fromEntries(counts.filter((name) => fields.has(name)).map((name) => [name, countIn(textOf(fields.get(name)))])),
@@ -105,13 +105,13 @@ function checkForm (endpoint: Endpoint, bytes: Buffer, boundary: string, maxPart
   }
 }
 
-/** How a form writes a path into an object: `svg[model]`. None for one into a list. */
+/** How a form writes a path into an object: `svg[model]`. None for a path into a list. */
 function fieldOf (path: string): string[] {
   const [first = '', ...rest] = path.split('.')
   return rest.includes('*') ? [] : [first + rest.map((key) => `[${key}]`).join('')]
 }
 
-/** Of a field that a lax server may read as a number; null for none. */
+/** Value of a field that a lax server may read as a number; null for none. */
 function countIn (text: string): number | null {
   const count = Number(text)
   return Number.isSafeInteger(count) && count > 0 ? count : null

@@ -10,20 +10,22 @@ import type { Answer, Question } from './questions.js'
 import { refused, BodyRefusal } from './body-refusal.js'
 import { Threads } from './threads.js'
 
-/** One core is the loop's own. */
+/** One core is left to the event loop. */
 const maxThreads = Math.max(1, Math.min(availableParallelism() - 1, 4))
 const idleMs = 10_000
 const answerMs = 60_000
 const maxWaitingBytes = 64 * 1024 * 1024
 
-/** Checks bodies and sets what they say on their requests: small ones at once, large ones and those of many values in a thread. */
+/**
+ * Checks bodies and sets on their requests what is read from them: small bodies at once, large ones and those of many values in a thread.
+ */
 export class Checker {
   readonly threads: Threads<Answer>
   readonly #rules: Rules
   readonly #onTrouble: (error: unknown) => void
   readonly #wantsPlaces: () => boolean
 
-  /** `onTrouble`: a body could not be checked, and why. `wantsPlaces`: see `Question`. */
+  /** `onTrouble`: called with the reason if a body could not be checked. `wantsPlaces`: see `Question`. */
   constructor (rules: Rules, onTrouble: (error: unknown) => void, wantsPlaces = () => false) {
     const { data, bodies } = rules
     this.#rules = rules
@@ -33,7 +35,7 @@ export class Checker {
       file: new URL(`./check-thread${extname(import.meta.url)}`, import.meta.url),
       data,
       maxThreads,
-      // Twice what the most expensive values take, and what the longest text does.
+      // Twice what the most expensive values and the longest text need.
       heapMb: 256 + Math.ceil(bodies.maxValues / 2_500),
       idleMs,
       answerMs,
@@ -41,7 +43,7 @@ export class Checker {
     })
   }
 
-  /** Null where it may pass. A promise where it takes longer; the bytes are not on the request until then. */
+  /** Null if the body is valid. A promise if checking takes longer; the bytes are not on the request until then. */
   check (llm: ModelCall, headers: IncomingHttpHeaders, bytes: Buffer): BodyRefusal | null | Promise<BodyRefusal | null> {
     const type = readMediaType(llm.endpoint, headers)
     if (type instanceof BodyRefusal) return type
@@ -55,7 +57,7 @@ export class Checker {
   async #ask (llm: ModelCall, type: MediaType, given: Buffer): Promise<BodyRefusal | null> {
     const bytes = ownBytes(given)
     const question: Question = { endpoint: llm.endpoint.id, type, bytes, wantsPlaces: this.#wantsPlaces() }
-    // It is the thread's now.
+    // The thread owns it now.
     llm.body.bytes = null
     try {
       const answer = await this.threads.ask(question, bytes.buffer, () => !llm.settled)
@@ -67,7 +69,7 @@ export class Checker {
   }
 }
 
-/** Memory that can be given away: that of a small body may hold more than the body. */
+/** Memory that can be transferred: that of a small body may hold more than the body. */
 function ownBytes (bytes: Buffer): Uint8Array<ArrayBuffer> {
   const { buffer, byteOffset, length } = bytes
   return length > largeBytes && buffer instanceof ArrayBuffer ? new Uint8Array(buffer, byteOffset, length) : new Uint8Array(bytes)
@@ -78,7 +80,7 @@ function answered (llm: ModelCall, { bytes, verdict }: Answer): BodyRefusal | nu
   return 'keyword' in verdict ? new BodyRefusal(verdict) : passed(llm, verdict)
 }
 
-/** What the path says stands where the body has no say in it. */
+/** Values from the path stay if the body has none. */
 function passed (llm: ModelCall, { json, model, modelAt, modelPlaces, otherModels, substitutes, stream }: Findings): null {
   llm.body.json = json
   llm.body.modelAt = modelAt ?? null

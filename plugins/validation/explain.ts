@@ -2,16 +2,16 @@ import type { ErrorObject } from 'ajv'
 import { pointerKeys } from '../core/body/json-object.js'
 import { clipped } from '../core/errors/clipped.js'
 
-/** Which field of a body is wrong, as `messages[0].role`, and what is wrong with it, in words. */
+/** Which field of a body is wrong, such as `messages[0].role`, and why, in words. */
 export interface Explanation {
   readonly param: string | null
   readonly reason: string
 }
 
-/** Where a failing keyword names a field below the place that it failed at. */
+/** Parameters in which a failing keyword names a field below the place where it failed. */
 const fieldParams = ['missingProperty', 'additionalProperty', 'unevaluatedProperty'] as const
 
-/** The parameters of a failing keyword -> the words after the field's name. Others keep the validator's words. */
+/** Words that follow the field's name, by failing keyword. Other keywords keep the validator's words. */
 const words: Readonly<Record<string, (params: Record<string, unknown>) => string>> = {
   required: () => 'is required',
   type: ({ type }) => `must be ${listOf(type)}`,
@@ -21,7 +21,7 @@ const words: Readonly<Record<string, (params: Record<string, unknown>) => string
   unevaluatedProperties: () => 'is not known',
 }
 
-/** One schema error, told to the caller: path and problem, never the value. */
+/** Describes one schema error to the caller: path and problem, never the value. */
 export function explain (error: ErrorObject): Explanation {
   const { keyword, instancePath, params, message, parentSchema } = error
   const param = paramAt(instancePath, fieldParams.map((name) => params[name]).find((name) => name !== undefined))
@@ -31,7 +31,7 @@ export function explain (error: ErrorObject): Explanation {
   return { param, reason: `${param === null ? 'The request body' : clipped(param)} ${problem}.` }
 }
 
-/** A JSON pointer (RFC 6901) and maybe a field below it, as a dotted path; null for the whole body. */
+/** A JSON pointer (RFC 6901), and maybe a field below it, as a dotted path; null for the whole body. */
 function paramAt (pointer: string, field: unknown): string | null {
   const keys = pointerKeys(pointer)
   if (field !== undefined) keys.push(String(field))

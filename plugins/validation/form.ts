@@ -3,14 +3,14 @@ import { folded } from '../core/body/folded.js'
 import type { Span } from '../core/body/json-text.js'
 import { refused, type BodyRefusal } from './body-refusal.js'
 
-/** A part's header lines and the value of a wanted field are short; files are never looked into. */
+/** A part's header lines and the value of a wanted field are short; files are never read. */
 const headersMaxBytes = 8 * 1024
 const valueMaxBytes = 1024
 
 /**
- * Where the values of the wanted fields of a multipart/form-data body stand (RFC 7578), and nothing else: one native search from
- * delimiter to delimiter. Refuses what two readers could read in two ways: a delimiter that does not stand between line ends, a
- * part without exactly one plain name, a wanted field that comes twice, long, or as a file, a body that does not end.
+ * Finds the values of the wanted fields of a multipart/form-data body (RFC 7578), and nothing else: one native search from delimiter to
+ * delimiter. Refuses everything that two readers could read in two ways: a delimiter that is not between line ends, a part without exactly
+ * one plain name, a wanted field that occurs twice, is long or is a file, a body that does not end.
  */
 export function readForm (
   bytes: Buffer, boundary: string, wanted: readonly string[], maxParts: number
@@ -32,12 +32,12 @@ export function readForm (
   return malformed('its last boundary is missing')
 }
 
-/** Text before the first part is allowed by RFC 2046 and sent by nobody. */
+/** RFC 2046 allows text before the first part, but no client sends any. */
 function preamble (length: number): string | null {
   return length === 0 ? null : 'it does not start with its boundary'
 }
 
-/** One part, from the line end after its delimiter to the one before the next; `at`: where it stands. Returns what is wrong with it. */
+/** Reads one part, from the line end after its delimiter to the one before the next; `at`: its position. Returns what is wrong with it. */
 function readPart (part: Buffer, at: number, wanted: readonly string[], fields: Map<string, Span>): string | null {
   const text = part.toString('latin1', 0, headersMaxBytes)
   const headersEnd = text.indexOf('\r\n\r\n')
@@ -64,12 +64,12 @@ function otherSpelling (name: string, wanted: readonly string[]): string | null 
   return meant !== undefined ? `a field could be read as ${meant}, and is spelled otherwise` : null
 }
 
-/** Of a path into an object, however it is written: `svg[model]`, `svg.model`, `SVG[model][]`. */
+/** Normalizes a path into an object, however it is written: `svg[model]`, `svg.model`, `SVG[model][]`. */
 function wordsOf (path: string): string {
   return folded(path).split(/[^a-z0-9_]+/).filter(Boolean).join('.')
 }
 
-/** RFC 2231 spells a parameter as `name*` or in pieces, and some readers let that win; in forms it has no place (RFC 7578 4.2). */
+/** RFC 2231 writes a parameter as `name*` or in pieces, and some readers prefer that; forms must not use it (RFC 7578 4.2). */
 function hasAny (disposition: ReadonlyMap<string, string>, start: string): boolean {
   return [...disposition.keys()].some((parameter) => parameter.startsWith(start))
 }

@@ -1,8 +1,8 @@
-/** Where cores are short, the loop, on which all callers wait, goes before a check that one waits for. */
+/** When cores are short, the event loop, which all callers wait for, must come before a check that one caller waits for. */
 import { getPriority, setPriority } from 'node:os'
 import { isMainThread } from 'node:worker_threads'
 
-/** What was not told to give way has about ten times the weight. */
+/** Threads with the default niceness have about ten times the weight. */
 const step = 10
 const lowest = 19
 
@@ -14,13 +14,13 @@ export interface System {
 }
 
 /**
- * Makes the thread that calls it give way to the others of its process. On Linux alone: elsewhere it would be the whole process that
- * does (setpriority(2), "C library/kernel differences"). Where a sandbox forbids it, all is as it was.
+ * Lowers the priority of the calling thread within its process. Only on Linux: elsewhere the whole process would be affected
+ * (setpriority(2), "C library/kernel differences"). If a sandbox forbids it, nothing changes.
  */
 export function giveWay ({ platform, isMainThread, getPriority, setPriority }: System): void {
   if (platform !== 'linux' || isMainThread) return
   try {
-    // From what its process has: an operator may have lowered that.
+    // Relative to the process: an operator may have lowered its priority.
     setPriority(Math.min(lowest, getPriority() + step))
   } catch {}
 }

@@ -1,7 +1,7 @@
 /**
- * Bytes -> JSON -> schema: 415 for what is not plain JSON (or a form, where one is taken), 413 past the cap, 400 for what does not
- * parse or lacks what the endpoint needs. The body is read and never changed. It runs between authentication and the host's own body
- * parsers, whatever order plugins were registered in.
+ * Bytes -> JSON -> schema: 415 for anything but plain JSON (or a form, where allowed), 413 above the maximum size, 400 for what does not
+ * parse or lacks what the endpoint needs. The body is never changed. This runs between authentication and the host's own body parsers,
+ * whatever order plugins were registered in.
  */
 import { AsyncResource } from 'node:async_hooks'
 import { performance } from 'node:perf_hooks'
@@ -51,7 +51,7 @@ async function registerValidation (app: FastifyInstance, options: ValidationOpti
     }
   })
 
-  // A route of this package has its bytes from its own parser; nothing reads them before this hook.
+  // A route of this package has the bytes from its own parser; nothing reads them before this hook.
   app.addHook('preValidation', function llmGatewayValidation (request, reply, done) {
     const llm = modelCallOf(request)
     if (llm === null || llm.endpoint.body === 'none' || routeOf(llm, request) !== 'own') {
@@ -59,7 +59,7 @@ async function registerValidation (app: FastifyInstance, options: ValidationOpti
       return
     }
     follow(checker.check(llm, request.headers, bodyOf(llm)), llm, request, reply, () => {
-      // A large one has been away, and is another object now.
+      // A large body was sent to a thread and back, and is another object now.
       request.body = llm.body.bytes
       done()
     })
@@ -81,7 +81,7 @@ function beforeBody (
   else takeBody(parts.checker, llm, request, reply, payload, done)
 }
 
-/** Reads and checks the body of a host's mount, and hands the same bytes on to whatever parser the mount has. */
+/** Reads and checks the body of a host's mount, and passes the same bytes to the mount's own parser. */
 function takeBody (
   checker: Checker, llm: ModelCall, request: FastifyRequest, reply: FastifyReply, payload: RequestPayload, done: Next
 ): void {
@@ -97,14 +97,14 @@ function takeBody (
     }
     llm.body.bytes = body
     follow(checker.check(llm, headers, body), llm, request, reply, () => {
-      // It was met here, and undici refuses to pass it on.
+      // It was answered here, and undici refuses to pass it on.
       if (headers.expect !== undefined) delete headers.expect
       scope.runInAsyncScope(done, null, null, replay(bodyOf(llm)))
     })
   }, gatewayOf(request.server))
 }
 
-/** Goes on with a body that may pass, at once or once that is known. */
+/** Continues with a valid body, at once or as soon as the check is done. */
 function follow (
   verdict: BodyRefusal | null | Promise<BodyRefusal | null>, llm: ModelCall, request: FastifyRequest, reply: FastifyReply, goOn: () => void
 ): void {
@@ -112,7 +112,7 @@ function follow (
   else if (verdict instanceof BodyRefusal) refuseBody(llm, request, reply, verdict)
   else {
     verdict.then((later) => {
-      // The caller left while the body was checked: its request is settled, and goes no further.
+      // If the caller left during the check, its request is settled, and is not continued.
       if (!llm.settled) follow(later, llm, request, reply, goOn)
     })
   }
@@ -127,5 +127,5 @@ function refuseBody (llm: ModelCall, request: FastifyRequest, reply: FastifyRepl
   refuse(request, reply, llm.endpoint.family, error)
 }
 
-/** Request bodies, held to what their endpoint needs before anything is sent: 415, 413 or 400 (docs/configuration.md). */
+/** Checks request bodies against what their endpoint needs, before anything is sent: 415, 413 or 400 (docs/configuration.md). */
 export const validation = fp(registerValidation, { fastify: '5.x', name: 'llm-gateway-validation' })

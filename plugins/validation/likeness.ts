@@ -2,12 +2,12 @@ import { endpoints, type Endpoint } from '../protocols/index.js'
 import type { Checks } from './schemas.js'
 
 /**
- * The endpoint that a refused body was meant for, as the path to send it to; null where none is clearly better.
- * Clearly better: its schema takes the body, and knows more of the body's fields than the schema that refused it.
- * Endpoints of the same family come first, since the caller's client speaks that.
+ * Path of the endpoint that a refused body was probably meant for; null if none is clearly better. Clearly better: its schema accepts the
+ * body, and knows more of the body's fields than the schema that refused it. Endpoints of the same family come first, because the caller's
+ * client belongs to it.
  */
 export function lookAlike (checks: Checks, refusing: Endpoint, body: Readonly<Record<string, unknown>>): string | null {
-  // Counted from the schema's side, whose fields are few: a body may have a million.
+  // Counts the schema's fields, which are few: a body may have a million.
   const known = (id: string): number => (checks.get(id)?.fields ?? []).filter((field) => Object.hasOwn(body, field)).length
   const floor = known(refusing.id)
   const others = endpoints.filter(({ id }) => known(id) > floor && checks.get(id)?.errorsOf(body).length === 0)

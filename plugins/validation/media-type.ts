@@ -3,15 +3,15 @@ import type { Endpoint } from '../protocols/index.js'
 import { readParameters } from './parameters.js'
 import { refused, type BodyRefusal } from './body-refusal.js'
 
-/** JSON, or a form whose parts the boundary parts. */
+/** JSON, or a form with its boundary. */
 export type MediaType = { readonly kind: 'json' } | { readonly kind: 'form', readonly boundary: string }
 
 const json: MediaType = { kind: 'json' }
 
 /**
- * What the headers say of a body, decided here alone and never by which parser of the host would run: where parser and
- * validator read a content type differently, validation can be walked around (CVE-2025-32442, CVE-2026-25223,
- * CVE-2026-33806). JSON must be UTF-8 (RFC 8259 8.1); a compressed body cannot be checked without unpacking it.
+ * Reads the media type of a body from its headers. Decided here only, and never by which of the host's parsers would run: if parser and
+ * validator read a content type differently, validation can be bypassed (CVE-2025-32442, CVE-2026-25223, CVE-2026-33806). JSON must be
+ * UTF-8 (RFC 8259 8.1); a compressed body cannot be checked without decompressing it.
  */
 export function readMediaType (endpoint: Endpoint, headers: IncomingHttpHeaders): MediaType | BodyRefusal {
   if (isEncoded(headers)) return refused('encoding', 'unsupported_encoding')
@@ -21,7 +21,7 @@ export function readMediaType (endpoint: Endpoint, headers: IncomingHttpHeaders)
   return parseType(endpoint, type ?? '') ?? refused('media_type', 'unsupported_media_type', { expected: expected(endpoint) })
 }
 
-/** `identity` is what a body without any coding is (RFC 9110 8.4). */
+/** `identity` means no coding (RFC 9110 8.4). */
 function isEncoded ({ 'content-encoding': coding }: IncomingHttpHeaders): boolean {
   return coding !== undefined && coding.trim().toLowerCase() !== 'identity'
 }

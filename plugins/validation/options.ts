@@ -6,7 +6,7 @@ import { readSchemas, readSources, type SchemaSource } from './schemas.js'
 
 export interface ValidationOptions {
   /**
-   * Longest request body in bytes.
+   * Maximum size of a request body in bytes.
    * @defaultValue 33,554,432 (32 MiB), the longest that current services take
    */
   maxBodyBytes?: number
@@ -16,29 +16,29 @@ export interface ValidationOptions {
    */
   maxBodyBytesByEndpoint?: Partial<Record<EndpointId, number>>
   /**
-   * Replaces schemas: by schema name (`chat-completions`) or endpoint id (`chat_completions`), a JSON Schema 2020-12 or the path of its
-   * file.
+   * Replaces schemas: by schema name (`chat-completions`) or endpoint id (`chat_completions`), with a JSON Schema 2020-12 or the path of
+   * its file.
    * @defaultValue those of the package
    */
   schemas?: Partial<Record<SchemaName | EndpointId, SchemaSource>>
   /**
-   * Deepest nesting of a JSON body.
+   * Maximum nesting of a JSON body.
    * @defaultValue 256
    */
   maxDepth?: number
   /**
-   * Most values (members and elements) in a JSON body; an empty object or list counts twice.
+   * Maximum number of values (members and elements) in a JSON body; an empty object or list counts twice.
    * @defaultValue 1,000,000
    */
   maxValues?: number
 }
 
-/** What requests are held against. */
+/** What requests are checked against. */
 export interface Rules {
   readonly bodies: BodyRules
-  /** The same for what is checked on the loop. */
+  /** The rules for checks on the event loop. */
   readonly here: BodyRules
-  /** The same for a thread, which compiles its own schemas. */
+  /** The rules for a thread, which compiles its own schemas. */
   readonly data: RulesData
   readonly maxBodyBytesOf: (endpointId: string) => number
 }
@@ -46,22 +46,21 @@ export interface Rules {
 const defaultMaxBodyBytes = 32 * 1024 * 1024
 
 /**
- * The deepest bodies that are sent are tool definitions: each level of a nested parameter schema takes two or three
- * levels of JSON, so that 256 leaves room for 80 levels of parameters, which no service accepts. The parser and every
- * reader after it handle 256 levels without thought.
+ * The most deeply nested real bodies are tool definitions: each level of a nested parameter schema takes two or three levels of JSON, so
+ * that 256 leave room for 80 levels of parameters, which no service accepts. The parser and all later readers can process 256 levels.
  */
 const defaultMaxDepth = 256
 
 /**
- * A body of a million values takes two seconds and 100 MB to parse where each has another key. The largest lists of token ids have a third
- * of that.
+ * A body of a million values takes two seconds and 100 MB to parse if each has another key. The largest lists of token ids have a third of
+ * that.
  */
 const defaultMaxValues = 1_000_000
 
-/** A small body with more values than this would hold the loop for 20 ms. */
+/** A small body with more values than this would block the event loop for 20 ms. */
 const fewValues = 8_192
 
-/** Throws `LLM_GATEWAY_OPTION` with the name of the option that is wrong. */
+/** Throws `LLM_GATEWAY_OPTION` naming the wrong option. */
 export function readOptions (options: ValidationOptions): Rules {
   checkOptions('validation', options, {
     maxBodyBytes: 'a whole number of at least 1',

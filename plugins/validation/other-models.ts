@@ -2,9 +2,9 @@ import { folded } from '../core/body/folded.js'
 import { isObject, type JsonObject } from '../core/body/json-object.js'
 
 /**
- * Every model that a body names in one of these fields, such as `requests.*.model` (`*` for each element of a list): a name,
- * a list, or a list of objects that hold one. `prefix` may stand before a name and means nothing. Null where it has none of the fields.
- * The first key of a path is there as it is spelled: other spellings of it have been refused (spelling.ts).
+ * Every model that a body names in one of these fields, such as `requests.*.model` (`*` for each element of a list): a name, a list, or a
+ * list of objects that hold one. `prefix` may precede a name and has no meaning. Null if the body has none of the fields. The first key of
+ * a path has its exact spelling: others have been refused (spelling.ts).
  */
 export function otherModels (json: unknown, paths: readonly string[], prefix: string): readonly string[] | null {
   if (!isObject(json)) return null
@@ -15,7 +15,7 @@ export function otherModels (json: unknown, paths: readonly string[], prefix: st
   return names.map((name) => name.startsWith(prefix) ? name.slice(prefix.length) : name)
 }
 
-/** True where a body has something at one of these paths. */
+/** True if a body has something at one of these paths. */
 export function hasAny (json: unknown, paths: readonly string[]): boolean {
   return isObject(json) && presentOf(json, paths).some(([first = '', ...rest]) => valuesAt(json[first], rest).length > 0)
 }
@@ -31,18 +31,18 @@ function valuesAt (json: unknown, [key, ...rest]: readonly string[]): unknown[] 
   return isObject(json) ? membersOf(json, key).flatMap((member) => valuesAt(member, rest)) : []
 }
 
-/** Under each spelling that some upstream takes for the key. */
+/** Members under each spelling that some upstream takes for the key. */
 function membersOf (json: JsonObject, key: string): unknown[] {
   const found: unknown[] = []
   const wanted = folded(key)
   for (const name in json) {
-    // Nearly every key has nothing in it that folds.
+    // Nearly all keys are plain and need no folding.
     if (name === key || name === wanted || (/[^a-z0-9_]/.test(name) && folded(name) === wanted)) found.push(json[name])
   }
   return found
 }
 
-/** Into one list: handed up from level to level, a name deep within lists would be copied hundreds of times. */
+/** Into one list: if lists were returned from level to level, a deeply nested name would be copied hundreds of times. */
 function collectNames (value: unknown, names: string[]): void {
   if (typeof value === 'string') names.push(value)
   else if (Array.isArray(value)) for (const element of value) collectNames(element, names)
@@ -54,7 +54,7 @@ function collectNames (value: unknown, names: string[]): void {
 
 const split = new WeakMap<readonly string[], ReadonlyArray<readonly string[]>>()
 
-/** Taken apart once: the paths are those of an endpoint. */
+/** Split once: the paths belong to an endpoint. */
 function keysOf (paths: readonly string[]): ReadonlyArray<readonly string[]> {
   const known = split.get(paths)
   if (known !== undefined) return known

@@ -1,13 +1,13 @@
 import { isObject } from '../core/body/json-object.js'
 
-/** Most that is kept: values, and UTF-16 units of text in all and of one text. */
+/** Maximum that is kept: values, and UTF-16 units of text in all and of one text. */
 const maxValues = 2_000
 const maxText = 256 * 1024
 const maxOneText = 17 * 1024
 
 /**
- * The beginning of a JSON document whose whole would take too long to hand on: each container in its order, plain values
- * before those that hold others, long texts cut. `fields`, as paths of names, are kept wherever they stand.
+ * The beginning of a JSON document that is too large to transfer: each container in its order, plain values before nested ones, long texts
+ * cut. `fields`, as paths of names, are kept wherever they are.
  */
 export function outline (json: unknown, fields: ReadonlyArray<readonly string[]>): unknown {
   const kept: Fields = {}
@@ -22,7 +22,7 @@ interface Room {
   text: number
 }
 
-/** Outside of what there is room for: there are few of them. */
+/** Does not count towards the maximum: there are few of them. */
 function keep (target: Fields, source: unknown, [name = '', ...rest]: readonly string[]): void {
   if (!isObject(source) || !Object.hasOwn(source, name)) return
   const below: unknown = target[name]
@@ -37,7 +37,7 @@ function emptied (value: unknown): unknown {
   return isObject(value) ? {} : value
 }
 
-/** `kept` is what is there of it already. */
+/** `kept`: what is already kept of the value. */
 function copyOf (value: unknown, room: Room, kept: unknown): unknown {
   room.values -= 1
   if (typeof value === 'string') return cut(value, room)
@@ -74,7 +74,7 @@ function fieldsOf (source: Readonly<Fields>, room: Room, target: Fields): Fields
   return target
 }
 
-/** A name has its length of the room, too, and one that would change what an object is has no place in another. */
+/** A name counts as text, too. A name that would change what an object is (`__proto__`) is left out. */
 function set (target: Fields, name: string, value: unknown, room: Room): void {
   room.text -= name.length
   if (room.text >= 0 && name !== '__proto__') target[name] = value

@@ -1,10 +1,9 @@
-/** `; name=value` pairs after a media type or a disposition. Empty ones are taken together: thousands of them fit into a header. */
+/** `; name=value` pairs after a media type or a disposition. Empty ones are matched together: thousands of them fit into a header. */
 const pair = /(?:[ \t]*;)+[ \t]*(?:([!#$%&'*+\-.^_`|~\w]+)=(?:([!#$%&'*+\-.^_`|~\w]+)|"((?:[^"\\\r\n]|\\[^\r\n])*)"))?[ \t]*/y
 
 /**
- * Parameters as RFC 9110 5.6.6 writes them (empty ones allowed), names in lower case, values without their quotes but
- * with their escapes. Null where the text is anything else or holds a name twice: what two readers could read in two
- * ways is not read at all.
+ * Parameters in the form of RFC 9110 5.6.6 (empty ones allowed), names in lower case, values without their quotes but with their escapes.
+ * Null if the text is anything else or has a name twice: what two readers could read in two ways is not read at all.
  */
 export function readParameters (text: string): ReadonlyMap<string, string> | null {
   const found = new Map<string, string>()

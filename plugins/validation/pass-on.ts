@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import type { RequestPayload } from 'fastify'
 
-/** The same bytes as a stream, for the body parser of a host's route. Its length is what Fastify compares with the declared one. */
+/** The same bytes as a stream, for the body parser of a host's route. Fastify compares its length with the declared one. */
 export function replay (bytes: Buffer): RequestPayload {
   const stream = new Readable({
     read () {

@@ -1,4 +1,4 @@
-/** Bodies on their way to a thread and back: their memory changes hands, and what was found travels as little data. */
+/** Sends bodies to a thread and back: their memory is transferred, and results are returned as little data. */
 import type { MessagePort } from 'node:worker_threads'
 import { isObject } from '../core/body/json-object.js'
 import { textsAtAny } from '../core/body/json-text.js'
@@ -21,16 +21,16 @@ export interface Question {
 }
 
 export interface Answer {
-  /** The body as it came. */
+  /** The body as received. */
   readonly bytes: Uint8Array<ArrayBuffer>
   readonly verdict: BodyRefusalFacts | Findings
 }
 
 const mostPlaces = 10_000
 
-/** Rules as they travel. */
+/** Rules as sent to a thread. */
 export interface RulesData extends Bounds {
-  /** The schemas that were replaced, by name, as JSON. */
+  /** The replaced schemas, by name, as JSON. */
   readonly schemas: string
 }
 
@@ -50,7 +50,7 @@ export function answerQuestion ({ endpoint: id, type, bytes, wantsPlaces }: Ques
   return { bytes, verdict: { ...verdict, ...found, json: outlineFor(endpoint, verdict.json) } }
 }
 
-/** Answers each message of a thread's port; there is none outside of a thread. */
+/** Answers each message on a thread's port; outside of a thread there is none. */
 export function serveQuestions (port: MessagePort | null, data: RulesData): void {
   if (port === null) return
   const rules = rulesFrom(data)
@@ -60,14 +60,14 @@ export function serveQuestions (port: MessagePort | null, data: RulesData): void
   })
 }
 
-/** What is charged by the use is held by its tools, however many others stand before them. */
+/** Paid uses are estimated from the tools of a request, however many other values precede them. */
 function outlineFor (endpoint: Endpoint, json: unknown): unknown {
   const kept = outline(json, fieldsReadOf(endpoint))
   const tools = endpoint.output?.tools?.flatMap((tool) => paidTools(json, tool)) ?? []
   return tools.length === 0 || !isObject(kept) ? kept : { ...kept, tools: outline(tools, []) }
 }
 
-/** What other plugins decide by: it must be there however many other fields there are. */
+/** Fields that other plugins decide by: they must be kept however many other fields there are. */
 function fieldsReadOf ({ output, usage, text }: Endpoint): ReadonlyArray<readonly string[]> {
   const asking = usage?.request ?? null
   const { tier = null, speed = null, region = null } = usage?.served ?? {}
@@ -77,7 +77,7 @@ function fieldsReadOf ({ output, usage, text }: Endpoint): ReadonlyArray<readonl
     ...output?.goesOn === undefined ? [] : [output.goesOn],
     ...output?.tools?.flatMap(({ most }) => most === null ? [] : [[most]]) ?? [],
     ...asking === null ? [] : [[asking.field, asking.flag]],
-    // Its price is held by how it asks to be served.
+    // Its price is estimated by how it asks to be served.
     ...[tier, speed, region].flatMap((told) => told === null ? [] : told.asked.map((field) => [field])),
     ...Object.values({ ...text?.settings }).flat(),
     ...conversationFields.flatMap((field) => field.in === 'body' ? [field.path] : []),

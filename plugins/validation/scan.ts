@@ -1,19 +1,19 @@
 /**
- * Reads the structure of a JSON text without parsing it: one pass over the bytes, strings skipped with native `indexOf`
- * (a 10 MB image costs 0.1 ms). The text may be malformed: then the answer means nothing, and the real parser says so.
+ * Reads the structure of a JSON text without parsing it: one pass over the bytes, strings skipped with native `indexOf` (a 10 MB image
+ * costs 0.1 ms). If the text is malformed, the result means nothing, and the real parser reports it.
  */
 import { closeArray, closeObject, colon, comma, openArray, openObject, quote } from '../core/body/bytes.js'
 import { closingQuote } from '../core/body/json-text.js'
 import { isObject } from '../core/body/json-object.js'
 
-/** What a JSON text may be made of. */
+/** Limits of a JSON text. */
 export interface Bounds {
   readonly maxDepth: number
   /** Members and elements together; an empty object or list counts twice. */
   readonly maxValues: number
 }
 
-/** The number of top-level members, duplicates counted, or which bound the text breaks. */
+/** The number of top-level members, duplicates included, or the limit that the text exceeds. */
 export function countMembers (bytes: Buffer, { maxDepth, maxValues }: Bounds): number | 'depth' | 'values' {
   let depth = 0
   let members = 0
@@ -38,7 +38,7 @@ export function countMembers (bytes: Buffer, { maxDepth, maxValues }: Bounds): n
   return values > maxValues ? 'values' : members
 }
 
-/** Whether any object of a well-formed text holds a key twice: then the text has more members than what was parsed of it. */
+/** Whether any object of a well-formed text holds a key twice: then the text has more members than its parsed form. */
 export function hasDuplicates (bytes: Buffer, json: unknown): boolean {
   let members = 0
   for (let at = 0; at < bytes.length; at += 1) {

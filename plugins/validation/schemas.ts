@@ -8,9 +8,9 @@ import { isObject } from '../core/body/json-object.js'
 import { readPlainFileNow } from '../core/config/plain-file.js'
 import { repeatedName } from '../core/body/repeated-name.js'
 
-/** A compiled schema, and the top-level fields that it knows: those tell whose body a wrong one looks like. */
+/** A compiled schema, and its top-level fields, by which a body sent to the wrong endpoint is recognised. */
 export interface Check {
-  /** The first thing that is wrong, or nothing. Reads, and never changes, what it is given. */
+  /** The first error, or none. Never changes the value. */
   readonly errorsOf: (json: unknown) => readonly ErrorObject[]
   readonly fields: readonly string[]
 }
@@ -25,10 +25,10 @@ const none: readonly never[] = []
 
 const require = createRequire(import.meta.url)
 
-/** Found once: looking each file up through the package's exports took longer than reading it. */
+/** Resolved once: resolving each file through the package's exports took longer than reading it. */
 const schemaFolder = join(dirname(require.resolve('fastify-llm-gateway/package.json')), 'schemas')
 
-// A validator that changes what it checks would let the checked body and the forwarded bytes differ.
+// With a validator that changes what it checks, the checked body and the forwarded bytes could differ.
 const settings = {
   strict: true,
   allowUnionTypes: true,
@@ -49,10 +49,10 @@ function newCompiler (more: Readonly<Record<string, boolean>> = {}): Ajv2020 {
 const checked = endpoints.flatMap(({ id, schema }) => schema === null ? [] : [{ id, schema }])
 
 /**
- * The schema of every endpoint that takes JSON. `given` replaces one by the name of its schema, or for a single endpoint
- * by its id; it is compiled here, so that a broken one fails the start. Those of this package are compiled once, when
- * first used: a test holds each against the meta-schema and the compiler, and all of them would take 40 ms of every start.
- * Throws `LLM_GATEWAY_OPTION` for a name that is no endpoint's, and for a schema that cannot be read or compiled.
+ * The schema of every endpoint that takes JSON. `given` replaces one by the name of its schema, or for a single endpoint by its id; it is
+ * compiled here, so that a broken one fails the start. Those of this package are compiled once, when first used: a test checks each against
+ * the meta-schema and the compiler, and all of them would take 40 ms of every start. Throws `LLM_GATEWAY_OPTION` for a name that is no
+ * endpoint's, and for a schema that cannot be read or compiled.
  */
 export function readSchemas (given: Readonly<Record<string, SchemaSource>>): Checks {
   const replaced = new Map(Object.entries(given).map(([name, source]) => [name, compileGiven(name, source)]))
@@ -67,12 +67,12 @@ export function readSchemas (given: Readonly<Record<string, SchemaSource>>): Che
   return new Map(found)
 }
 
-/** Where the schema of that name stands, in the source tree and in the built package alike. */
+/** Path of the schema of that name, in the source tree and in the built package alike. */
 export function bundledPath (name: string): string {
   return join(schemaFolder, `${name}.request.json`)
 }
 
-/** Schemas by name, those that stand in files read. */
+/** Schemas by name; those in files are read. */
 export function readSources (given: Readonly<Record<string, SchemaSource>>): Readonly<Record<string, unknown>> {
   return Object.fromEntries(Object.entries(given).map(([name, source]) => [name, typeof source === 'string' ? readSchema(source) : source]))
 }

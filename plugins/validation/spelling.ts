@@ -4,18 +4,18 @@ import type { JsonObject } from '../core/body/json-object.js'
 
 export interface OtherSpelling {
   readonly key: string
-  /** What it may be taken for. */
+  /** The field that it may be taken for. */
   readonly field: string
 }
 
 /**
- * The first key of a body that some servers take for a field which decides something here, and that is spelled otherwise, such as
- * `Model` beside `model`: a caller could have one model checked and another one served. Null for none.
+ * The first key of a body that some servers take for a field which decides something here, but that is spelled differently, such as `Model`
+ * beside `model`: otherwise a caller could have one model checked and another one served. Null for none.
  */
 export function otherSpelling (json: JsonObject, endpoint: Endpoint): OtherSpelling | null {
   const fields = fieldsOf(endpoint)
   for (const key in json) {
-    // Nearly every key has nothing in it that folds.
+    // Nearly all keys are plain and need no folding.
     const field = fields.get(/[^a-z0-9_]/.test(key) ? folded(key) : key)
     if (field !== undefined && field !== key) return { key, field }
   }
@@ -24,7 +24,7 @@ export function otherSpelling (json: JsonObject, endpoint: Endpoint): OtherSpell
 
 const known = new WeakMap<Endpoint, ReadonlyMap<string, string>>()
 
-/** By their folded names. Made once: they are an endpoint's. */
+/** By their folded names. Computed once for each endpoint. */
 function fieldsOf (endpoint: Endpoint): ReadonlyMap<string, string> {
   const before = known.get(endpoint)
   if (before !== undefined) return before

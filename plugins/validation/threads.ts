@@ -6,45 +6,45 @@ import { threadOptions } from '../core/thread-options.js'
 export interface ThreadOptions {
   /** The file that a thread runs: it answers each message with one message. */
   readonly file: URL
-  /** The file's `workerData`. */
+  /** The `workerData` of the file. */
   readonly data: unknown
   readonly maxThreads: number
-  /** Heap of one thread, MB: one that needs more is ended. */
+  /** Heap of one thread in MB: a thread that needs more is ended. */
   readonly heapMb: number
-  /** A thread without work ends after so long, and gives its memory back. */
+  /** A thread without work ends after this time, which releases its memory. */
   readonly idleMs: number
-  /** One that has not answered by then is ended. */
+  /** A thread that has not answered within this time is ended. */
   readonly answerMs: number
-  /** With so many bytes waiting for a thread, no more should be read. */
+  /** When this many bytes wait for a thread, no more should be read. */
   readonly maxWaitingBytes: number
 }
 
 interface Task<Answer> {
   readonly question: unknown
-  /** Given away to the thread. */
+  /** Transferred to the thread. */
   readonly bytes: ArrayBuffer
   readonly isWanted: () => boolean
   readonly resolve: (answer: Answer | null) => void
   readonly reject: (error: unknown) => void
 }
 
-/** A thread at work or waiting for some. */
+/** A thread that is working or waiting. */
 interface Thread<Answer> {
   readonly worker: Worker
   task: Task<Answer> | null
   timer: NodeJS.Timeout | undefined
-  /** Why it ends, where it told. */
+  /** Why it ends, if it reported that. */
   error: Error | null
 }
 
 /**
- * A few threads for work that would hold the loop, started when there is some and ended when there was none for a while.
- * Node's own workers and not a pool from a package: what is needed of one is a queue, and a package would listen on the
- * process, or be loaded for 50 ms in the middle of a request.
+ * A few threads for work that would block the event loop, started when there is any and ended after a while without. Node's own workers and
+ * not a pool from a package: only a queue is needed, and a package would listen on the process, or take 50 ms to load in the middle of a
+ * request.
  */
 export class Threads<Answer> implements Pace {
   readonly #options: ThreadOptions
-  /** A thread outlives the request that it was started for: its events must not run in that one's context. */
+  /** A thread outlives the request that it was started for: its events must not run in that request's async context. */
   readonly #scope = new AsyncResource('llm-gateway.threads')
   readonly #threads = new Set<Thread<Answer>>()
   readonly #queue: Array<Task<Answer>> = []
@@ -57,8 +57,8 @@ export class Threads<Answer> implements Pace {
   }
 
   /**
-   * Answered by a thread; null where nobody wants the answer any more by the time that a thread is free. Rejects where the
-   * thread ends, is out of memory or takes too long: the next question goes to another one.
+   * Resolves with a thread's answer, or with null if nobody wants it any more when a thread is free. Rejects if the thread ends, is out of
+   * memory or takes too long: the next question goes to another one.
    */
   async ask (question: unknown, bytes: ArrayBuffer, isWanted: () => boolean): Promise<Answer | null> {
     return await new Promise((resolve, reject) => {
@@ -147,7 +147,7 @@ export class Threads<Answer> implements Pace {
   #endAfter (thread: Thread<Answer>, ms: number): void {
     clearTimeout(thread.timer)
     thread.timer = setTimeout(() => {
-      // One that is ending must not be given more.
+      // A thread that is ending must not get more work.
       if (thread.task === null) this.#threads.delete(thread)
       thread.worker.terminate()
     }, ms).unref()
