@@ -1,4 +1,4 @@
-/** What the page holds before its script fills it: places with ids, and words for a browser without script. */
+/** Content of the page before its script fills it: elements with ids, and a text for browsers without scripts. */
 const tiles = [
   ['rate', 'Requests'], ['failed', 'Failed'], ['input', 'Tokens in'], ['output', 'Tokens out'],
   ['active', 'In progress'], ['first-chunk', 'First chunk, P95'], ['overhead', 'Overhead, P95'], ['cache', 'Key cache hits'],
@@ -9,7 +9,7 @@ const charts = [
   ['latency-chart', 'Duration and first chunk'], ['overhead-chart', 'The gateway\'s own time'],
 ] as const
 
-/** The counters have no past: a time that began before the process is as long as the process runs. */
+/** The counters begin with the process: a time that began before it is as long as the process runs. */
 const costTimes = '<select id="cost-time" aria-label="Time of the costs"><option value="">since the start</option>' +
   '<option value="today">today (UTC)</option><option value="week">7 days</option><option value="month">this month</option></select>'
 

@@ -1,19 +1,19 @@
 import { nearestFirst, type BudgetsStatus, type BudgetStatus } from '../core/money/budget-status.js'
 
 export interface BudgetRow extends BudgetStatus {
-  /** When it begins anew, as clocks of its time zone show it; null for never. */
+  /** When it resets, in the local time of its time zone; null for never. */
   readonly resets: string | null
 }
 
 export interface BudgetTable {
-  /** Those with the smallest share left first; null while the store does not answer. */
+  /** Those with the smallest remaining share first; null while the store does not answer. */
   readonly budgets: readonly BudgetRow[] | null
   readonly moreBudgets: number
   /** There may be more than those. */
   readonly budgetsCut: boolean
 }
 
-/** A page that many look at asks the store no more often. */
+/** However many people look at the page, the store is asked no more often. */
 const keepMs = 2_000
 
 const unknown: BudgetTable = { budgets: null, moreBudgets: 0, budgetsCut: false }

@@ -2,23 +2,23 @@ import type { MetricFamily, ValueReading } from '../core/recorder.js'
 import { prefix, Readings } from './readings.js'
 
 const dayMs = 24 * 60 * 60_000
-/** Days that are remembered: no month has more. */
+/** Days that are kept: no month has more. */
 const maxDays = 31
 
-/** First day of each time that costs can be told of. */
+/** First day of each time range of the costs. */
 const firstDays = new Map<string, (now: number) => number>(Object.entries({
   today: dayOf,
   week: (now: number) => dayOf(now) - 6,
   month: (now: number) => dayOf(now) + 1 - new Date(now).getUTCDate(),
 }))
 
-/** Where the counters of costs stood when a day began, as days since the epoch in UTC. */
+/** The cost counters at the beginning of a day; days since the epoch in UTC. */
 interface Beginning {
   readonly day: number
   readonly values: ReadonlyMap<string, number>
 }
 
-/** Counters tell costs since the start of the process; where they stood when a day began makes costs of days of them. */
+/** Counters have the costs since the start of the process; their values at the beginning of each day give the costs of days. */
 export class CostDays {
   readonly #readings: Readings
   readonly #startedOn: number
@@ -30,17 +30,17 @@ export class CostDays {
     this.#startedOn = this.#today = dayOf(now)
   }
 
-  /** To be called often: a day begins with its first call. */
+  /** Must be called often: a day begins with its first call. */
   note (now = Date.now()): void {
     const day = dayOf(now)
-    // A clock that is set back is in a day that is known.
+    // A clock that is set back is in a known day.
     if (day <= this.#today) return
     this.#today = day
     const values = new Map(this.#readings.values('cost_total').map((cell) => [nameOf(cell), cell.value]))
     this.#days = [...this.#days.slice(1 - maxDays), { day, values }]
   }
 
-  /** The costs of `today`, the last seven days (`week`) or this `month`, at most since the start; of any other time, since the start. */
+  /** The costs of `today`, the last seven days (`week`) or this `month`, at most since the start; of any other range, since the start. */
   readings (range: string | null, now = Date.now()): Readings {
     this.note(now)
     const first = firstDays.get(range ?? '')?.(now) ?? -Infinity
@@ -54,7 +54,7 @@ export class CostDays {
   }
 }
 
-/** By what is counted: an app that goes on counting where another stood, as after a reload, knows its days. */
+/** By the counters: an app that continues another one's counts, as after a reload, has its days. */
 const known = new WeakMap<readonly MetricFamily[], CostDays>()
 
 export function costDaysOf (families: readonly MetricFamily[]): CostDays {

@@ -1,6 +1,6 @@
 import type { Readings, Sums } from './readings.js'
 
-/** What the charts are drawn from: counts since the start of the process, so that any two points give a rate. */
+/** The data of the charts: counts since the start of the process, so that any two points give a rate. */
 export interface Point {
   /** Milliseconds since the epoch. */
   readonly at: number
@@ -8,7 +8,7 @@ export interface Point {
   readonly tokens: Sums
   readonly lookups: Sums
   readonly active: number
-  /** Counts per bucket; their bounds are told apart. */
+  /** Counts per bucket; their bounds are sent separately. */
   readonly duration: readonly number[]
   readonly firstChunk: readonly number[]
   readonly overhead: readonly number[]
@@ -30,13 +30,13 @@ function readPoint (readings: Readings): Point {
   }
 }
 
-/** The last ten minutes, a point every two seconds, so that the page has something to show as soon as it is opened. */
+/** The last ten minutes, a point every two seconds, so that the page has data as soon as it is opened. */
 export class History {
   readonly #readings: Readings
   readonly #timer: NodeJS.Timeout
   #points: Point[] = []
 
-  /** `onPoint`: called with each. */
+  /** `onPoint`: called with each point. */
   constructor (readings: Readings, onPoint: () => void) {
     this.#readings = readings
     this.#take()

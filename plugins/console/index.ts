@@ -11,7 +11,7 @@ export { hostsOf, type ConsoleOptions } from './options.js'
 
 async function registerConsole (app: FastifyInstance, options: ConsoleOptions): Promise<void> {
   checkConsoleOptions(options)
-  // Loaded on use: most apps have no console, and each file takes its time at every start.
+  // Loaded on use: most apps have no console, and each file takes time at every start.
   const [{ BudgetRows }, { costDaysOf }, { History }, { Readings }, { servePage }] = await Promise.all([
     import('./budget-rows.js'), import('./cost-days.js'), import('./history.js'), import('./readings.js'), import('./serve-page.js'),
   ])
@@ -21,7 +21,7 @@ async function registerConsole (app: FastifyInstance, options: ConsoleOptions): 
     costDays()
   })
   const readings = new Readings(() => gateway.metrics)
-  // Asked each time: the metrics are registered later.
+  // Read each time: the metrics are registered later.
   const costDays = (): CostDays => costDaysOf(gateway.metrics)
   const history = new History(readings, () => costDays().note())
   app.addHook('onClose', async () => history.stop())
@@ -37,13 +37,13 @@ async function registerConsole (app: FastifyInstance, options: ConsoleOptions): 
   const own = Fastify()
   servePage(own, '/', shown)
   app.addHook('onClose', async () => await own.close())
-  // A copy: Fastify writes into what it is given.
+  // A copy, because Fastify changes the object.
   const address = await own.listen({ ...options.listen })
   app.log.info({ console: address }, 'the console listens')
 }
 
 /**
- * A page for people without Grafana: what the metrics say, live, from the same cells. Off unless registered. It asks for no
- * credential, so it needs a place that callers do not reach: a listener of its own, or a path that you protect.
+ * A page for people without Grafana: shows the metrics live, from the same cells. Off unless registered. It asks for no credential, so put
+ * it where callers cannot reach it: on a listener of its own, or at a path that you protect.
  */
 export const consolePage = fp(registerConsole, { fastify: '5.x', name: 'llm-gateway-console' })

@@ -1,12 +1,12 @@
 import { stateText, type UpstreamsStatus } from '../core/upstream/upstream-status.js'
 import type { Row } from './readings.js'
 
-/** Models are what callers ask for: a page shows no more of them. */
+/** Callers choose the models, so a page shows no more of them. */
 const maxModels = 100
 
 /**
- * How upstreams do now: name, state, requests that run there, seconds until it may be asked; below each the models that it gets no request
- * for.
+ * Current state of upstreams: name, state, running requests, seconds until it may be asked; below each one the models for which it gets no
+ * requests.
  */
 export function memberRows ({ upstreams, workers }: UpstreamsStatus): Row[] {
   return upstreams.flatMap(({ models, ...upstream }) => [

@@ -2,10 +2,10 @@ import { checkHosts } from '../core/door/own-host.js'
 import { checkOptions, OptionError } from '../core/config/options.js'
 
 export interface ConsoleAddress {
-  /** 0 for any that is free. */
+  /** 0 for any free port. */
   port: number
   /**
-   * A name or an address of this machine.
+   * A host name or an address of this machine.
    * @defaultValue the loopback interface
    */
   host?: string
@@ -13,7 +13,7 @@ export interface ConsoleAddress {
 
 export interface ConsoleOptions {
   /**
-   * Serve the page at this path of the app itself, where everybody who reaches the app reaches it.
+   * Serve the page at this path of the app itself, for everybody who can reach the app.
    * @defaultValue none
    */
   path?: string
@@ -23,19 +23,19 @@ export interface ConsoleOptions {
    */
   listen?: ConsoleAddress
   /**
-   * Names under which it may be opened, beside addresses and names without a dot.
+   * Host names under which it may be opened, besides addresses and names without a dot.
    * @defaultValue with `listen` none but its host, at a `path` alone any
    */
   hosts?: readonly string[]
 }
 
-/** The names that the page answers to; null where it looks at none: what stands in front of the app decides who gets there. */
+/** The host names that the page answers to; null for any: what is in front of the app decides who reaches it. */
 export function hostsOf ({ listen, hosts }: ConsoleOptions): readonly string[] | null {
   if (listen === undefined) return hosts ?? null
   return [...hosts ?? [], ...listen.host === undefined ? [] : [listen.host]]
 }
 
-/** Throws `LLM_GATEWAY_OPTION`. One of the two places must be asked for. */
+/** Throws `LLM_GATEWAY_OPTION`. One of `path` and `listen` is required. */
 export function checkConsoleOptions (options: ConsoleOptions): void {
   checkOptions('console', options, { path: 'a string', listen: 'an object', hosts: 'anything' })
   const { path, listen, hosts } = options

@@ -16,13 +16,13 @@ function chartFile (name: string): string {
   return readFileSync(require.resolve(`uplot/dist/${name}`), 'utf8')
 }
 
-/** Shipped as they stand, and found from the package: what is built may lie at any depth. */
+/** Shipped unchanged, and resolved from the package: built files may be at any depth. */
 const clientFolder = join(dirname(require.resolve('fastify-llm-gateway/package.json')), 'plugins/console/client')
 
 /** In this order: each uses those before it. */
 const clientFiles = ['numbers', 'tiles', 'charts', 'tables', 'life']
 
-/** The files of the script as one: a page that asks for nothing cannot import. */
+/** The files of the script as one: a page that loads nothing cannot import. */
 function clientScript (): string {
   const files = clientFiles.map((name) => readFileSync(join(clientFolder, `${name}.js`), 'utf8'))
   return files.join('\n').replace(/^import .*$/gm, '').replace(/^export (?=const|function)/gm, '')
@@ -33,8 +33,8 @@ function hashOf (text: string): string {
 }
 
 /**
- * One page with everything in it. Its policy names the hashes of these very scripts and styles and allows nothing else:
- * no request leaves but to its own data.
+ * One page that contains everything. Its policy names the hashes of these scripts and styles and allows nothing else: it requests nothing
+ * but its own data.
  */
 export function createPage (): Page {
   const chart = chartFile('uPlot.iife.min.js')

@@ -1,16 +1,16 @@
 import type { HistogramReading, MetricFamily, ValueReading } from '../core/recorder.js'
 
-/** What the page shows is named as in the metrics, without their prefix. */
+/** The page uses the names of the metrics without their prefix. */
 export const prefix = 'llm_gateway_'
 
 export type Sums = Record<string, number>
 export type Row = ReadonlyArray<string | number>
 
-/** Reads metrics by name and folds their cells to what a page can show. */
+/** Reads metrics by name and sums their cells for the page. */
 export class Readings {
   readonly #families: () => readonly MetricFamily[]
 
-  /** Asked at each reading: the metrics may be registered later. */
+  /** Called at each reading: the metrics may be registered later. */
   constructor (families: () => readonly MetricFamily[]) {
     this.#families = families
   }
@@ -23,12 +23,12 @@ export class Readings {
     return this.#read(name).filter((cell) => 'buckets' in cell)
   }
 
-  /** Adds a metric up by the values of some labels; these come first in each row, the sum last. */
+  /** Sums a metric by the values of some labels; these come first in each row, the sum last. */
   rows (name: string, ...labels: readonly string[]): Row[] {
     const rows = new Map<string, { values: string[], sum: number }>()
     for (const cell of this.values(name)) {
       const values = labels.map((label) => String(cell.labels[label]))
-      // No label value holds a control character: the metrics write them in another way.
+      // No label value has a control character: the metrics escape them.
       const key = values.join('\n')
       const row = rows.get(key) ?? { values, sum: 0 }
       row.sum += cell.value
@@ -37,17 +37,17 @@ export class Readings {
     return [...rows.values()].map(({ values, sum }) => [...values, sum])
   }
 
-  /** Adds a metric up by the values of one label. */
+  /** Sums a metric by the values of one label. */
   sums (name: string, label: string): Sums {
     return Object.fromEntries(this.rows(name, label))
   }
 
-  /** Adds all of a metric up. */
+  /** The sum of all series of a metric. */
   total (name: string): number {
     return this.values(name).reduce((sum, { value }) => sum + value, 0)
   }
 
-  /** Counts per bucket of all cells together; empty where there is none yet. */
+  /** Counts per bucket, all series together; empty if there is none yet. */
   buckets (name: string): readonly number[] {
     const sums: number[] = []
     for (const { buckets } of this.histograms(name)) {

@@ -18,14 +18,14 @@ export interface Shown {
   readonly history: History
   readonly upstreams: () => Promise<UpstreamsStatus>
   readonly budgets: BudgetRows
-  /** The names that it answers to; null for any. */
+  /** The host names that it answers to; null for any. */
   readonly hosts: readonly string[] | null
 }
 
 /**
- * The page at `path` and its data below it: the points after `?after=`, which is of the process that began at `?of=`, or all where that is
- * another worker; the tables as they are, with the costs of the time `?costs=`, and how upstreams and budgets do.
- * Scrape-like routes: no credential, no log lines, no caching.
+ * Serves the page at `path` and its data below it: the points after `?after=`, if `?of=` is this process, or all of them if it was another
+ * worker; the current tables, with the costs of the range `?costs=`, and the state of upstreams and budgets. Routes like that of a scrape:
+ * no credential, no log lines, no caching.
  */
 export function servePage (app: FastifyInstance, path: string, { readings, costDays, history, upstreams, budgets, hosts }: Shown): void {
   const page = createPage()

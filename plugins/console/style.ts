@@ -1,4 +1,4 @@
-/** Colours are the Okabe-Ito set, which the colour-blind tell apart, a shade lighter on dark ground. */
+/** Colours are the Okabe-Ito set, which colour-blind people can distinguish, a shade lighter on dark ground. */
 export const style = `
 :root {
   --ground: #f6f7f9; --card: #fff; --line: #e3e6eb; --text: #1b2330; --dim: #66707f; --edge: #0b152526;

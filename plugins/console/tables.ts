@@ -1,6 +1,6 @@
 import type { Readings, Sums } from './readings.js'
 
-/** The page stays readable, and its data small, however many groups and models there are. */
+/** Keeps the page readable, and its data small, however many groups and models there are. */
 const maxRows = 100
 
 export interface TokenRow {
@@ -11,7 +11,7 @@ export interface TokenRow {
   readonly types: Sums
 }
 
-/** Tokens of each group and model since the start, those that used most first. */
+/** Tokens of each group and model since the start, largest first. */
 export function tokenRows (readings: Readings): readonly TokenRow[] {
   const rows = new Map<string, { group: string, model: string, total: number, types: Record<string, number> }>()
   for (const { labels, value } of readings.values('tokens_total')) {
@@ -34,7 +34,7 @@ export interface CostRow {
   readonly cost: number
 }
 
-/** What each group and model cost, most first; each currency by itself. */
+/** Cost of each group and model, largest first; separate for each currency. */
 function costRows (readings: Readings): readonly CostRow[] {
   const rows = readings.rows('cost_total', 'group', 'model', 'currency')
   return dearest(rows.map(([group, model, currency, cost]) => ({
@@ -72,12 +72,12 @@ export function boundsOf (readings: Readings, name: string): readonly number[] {
 
 type Row = ReadonlyArray<string | number>
 
-/** Some counters are there before their first event: what never happened has no row. Most first. */
+/** Some counters start at 0: what never happened has no row. Largest first. */
 function happened (rows: readonly Row[]): readonly Row[] {
   return rows.filter((row) => row.at(-1) !== 0).sort((a, b) => Number(b.at(-1)) - Number(a.at(-1))).slice(0, maxRows)
 }
 
-/** What has no place in a chart: counts since the start, by what they are told apart by. `ofCosts`: of the time that costs are told of. */
+/** Tables of what no chart shows: counts since the start, by their labels. `ofCosts`: readings of the chosen time range of the costs. */
 export function tables (readings: Readings, ofCosts = readings): Record<string, unknown> {
   const tokens = tokenRows(readings)
   const costs = costRows(ofCosts)

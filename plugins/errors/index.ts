@@ -12,20 +12,20 @@ async function registerErrors (app: FastifyInstance, options: Readonly<Record<ne
   checkOptions('errors', options, {})
   const gateway = joinGateway(app)
 
-  // Whatever they were to be before, as what a mount's upstream broke off before its first byte.
+  // Replies that failed, whatever they were to be before: for example one that a mount's upstream broke off before its first byte.
   const failed = new WeakSet<FastifyReply>()
 
   identifyFirst(app, gateway)
 
   app.addHook('onError', function llmGatewayErrors (request, reply, _error, done) {
-    // What breaks when its caller leaves is no failure, and nobody is to be told.
+    // What breaks because its caller left is no failure, and there is nobody to answer.
     if (modelCallOf(request)?.abortedBy !== 'client') failed.add(reply)
     done()
   })
 
   app.addHook('onSend', function llmGatewayErrors (request, reply, payload, done) {
     const foreign = foreignError(failed.has(reply) ? null : modelCallOf(request), reply, payload)
-    // A hook of the host's may have failed before any of ours ran.
+    // A hook of the host may have failed before any of ours ran.
     const llm = foreign === null ? modelCallOf(request) : identify(gateway, request, reply)
     if (!(llm instanceof ModelCall)) {
       done(null, payload)
@@ -38,8 +38,8 @@ async function registerErrors (app: FastifyInstance, options: Readonly<Record<ne
 }
 
 /**
- * An error that Fastify rendered, null for any other payload: ours are marked by their code, an upstream's by its
- * status, and a host's own shape is left alone. `llm`: null where a reply is known to be no other than Fastify's.
+ * An error that Fastify rendered, null for any other payload: ours are recognised by their code, an upstream's by its status, and a host's
+ * own format is left alone. `llm`: null if the reply is known to be Fastify's.
  */
 function foreignError (llm: ModelCall | null, reply: FastifyReply, payload: unknown): object | null {
   if (reply.statusCode < 400) return null
@@ -65,7 +65,7 @@ function native (llm: ModelCall, request: FastifyRequest, reply: FastifyReply, f
 }
 
 /**
- * Makes every failure on a model route speak the caller's protocol: what Fastify, a host's mount or an upstream's
- * silence would otherwise answer in their own shape (docs/errors.md). Also puts the request ids on every reply.
+ * Makes every failure on a model route use the error format of the caller's protocol, in place of the formats of Fastify, a host's mount or
+ * a silent upstream (docs/errors.md). Also adds the request ids to every reply.
  */
 export const errors = fp(registerErrors, { fastify: '5.x', name: 'llm-gateway-errors' })

@@ -10,7 +10,7 @@ import { credentialHeaders } from '../protocols/index.js'
 
 export interface LabelsOptions {
   /**
-   * The header that holds a request's labels, such as `x-llm-labels: team=search,app=shop`.
+   * The header with a request's labels, such as `x-llm-labels: team=search,app=shop`.
    * @defaultValue none is read
    */
   header?: string
@@ -35,11 +35,11 @@ async function registerLabels (app: FastifyInstance, options: LabelsOptions): Pr
   })
 }
 
-/** Node reads each byte of a header as a letter (Latin-1). Most clients that send others than those of ASCII send UTF-8. */
+/** Node reads each byte of a header as a Latin-1 character. Most clients that send others than ASCII send UTF-8. */
 function decoded (text: string): string {
   const bytes = Buffer.from(text, 'latin1')
   return isUtf8(bytes) && bytes.toString('latin1') === text ? bytes.toString() : text
 }
 
-/** Labels that callers give their requests themselves, in a header. It ends here and does not go upstream. */
+/** Reads labels that callers give their requests in a header. The header is not sent upstream. */
 export const labels = fp(registerLabels, { fastify: '5.x', name: 'llm-gateway-labels' })

@@ -10,7 +10,7 @@ const levels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const
 
 export interface LogOptions {
   /**
-   * The level that lines are written at.
+   * The level of the lines.
    * @defaultValue `info`
    */
   level?: typeof levels[number]
@@ -30,11 +30,13 @@ async function registerLog (app: FastifyInstance, options: LogOptions): Promise<
   }
 }
 
-/** Pino says which levels are on; all levels of the logger that an app has without one are the same function's. */
+/** Pino tells which levels are on. The logger of an app without logging has one function for all levels. */
 function writes (log: FastifyBaseLogger, level: string): boolean {
   if ('isLevelEnabled' in log && typeof log.isLevelEnabled === 'function') return log.isLevelEnabled(level) === true
   return log.trace !== log.fatal
 }
 
-/** One structured line for each model request, at its end, and for each that no path leads to, in the host's own logger. */
+/**
+ * One structured line for each model request, at its end, and for each request whose path leads to no endpoint, in the host's own logger.
+ */
 export const log = fp(registerLog, { fastify: '5.x', name: 'llm-gateway-log' })

@@ -5,17 +5,16 @@ import { labelsOf } from '../core/config/labels.js'
 import type { ModelCall } from '../core/call/model-call.js'
 import type { AttemptRecord } from '../core/types.js'
 
-/** Longer names and ids are none that are known. */
+/** No known name or id is longer. */
 const maxLength = 128
 
 /**
- * What one line says of one settled request, under `llm`; what does not apply is undefined and so not written. Ids, names,
- * numbers and closed words only: no URL, no header, no content, no credential and nothing made from one. `usage` holds the
- * disjoint leaves.
+ * The fields of a settled request's line, under `llm`; those that do not apply are undefined and so not written. Only ids, names, numbers
+ * and fixed values: no URL, no header, no content, no credential and nothing made from one. `usage` has the disjoint leaves.
  */
 export function requestLine (llm: ModelCall): Record<string, unknown> {
   const { endpoint } = llm
-  // One literal: an object that is put together from several costs ten times of it.
+  // One literal: an object merged from several costs ten times as much.
   return {
     id: llm.id,
     protocol: endpoint.protocol,
@@ -53,7 +52,10 @@ export function requestLine (llm: ModelCall): Record<string, unknown> {
   }
 }
 
-/** What one line says of a request that is refused for its path, which belongs to no endpoint. The path itself is the caller's word. */
+/**
+ * The line of a request that is refused for its path, which belongs to no endpoint. The path is left out, because it is the caller's own
+ * text.
+ */
 export function refusedUrlLine (id: string, { provider }: Family, { outcome, statusCode, code }: GatewayError): Record<string, unknown> {
   return { id, provider, outcome, status: statusCode, error: code }
 }

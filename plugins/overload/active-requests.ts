@@ -1,27 +1,27 @@
 import type { ModelCall } from '../core/call/model-call.js'
 
-/** Up to this part of all places nobody asks whose they are. */
+/** Up to this share of all places, keys are not limited. */
 const freePart = 0.8
 
-/** The model requests that run, and whose they are. */
+/** The running model requests, and their keys. */
 export class ActiveRequests {
   readonly #max: number
   readonly #keys = new Map<string, number>()
-  /** By id: an outgrown map would keep whole requests until the next full collection. */
+  /** By id: an outgrown map of requests would keep them alive until the next full collection. */
   readonly #calls = new Map<string, string>()
 
   constructor (max: number) {
     this.#max = max
   }
 
-  /** Null: it has a place, until `leave`, or needs none. Else why not. */
+  /** Null: it has a place, until `leave`, or needs none. Otherwise the reason for refusing it. */
   enter (llm: ModelCall): 'active' | 'key_share' | null {
-    // A place that is taken for a request that is settled already would never be free again.
+    // A place taken for a request that is settled already would never be released.
     if (llm.settled || this.#calls.has(llm.id)) return null
     if (this.#calls.size >= this.#max) return 'active'
     const key = llm.auth.key?.id ?? ''
     const own = this.#keys.get(key) ?? 0
-    // One more than there are, so that a place is free for a key that comes next.
+    // One more than there are keys, so that a place is free for the next key.
     if (this.#calls.size >= this.#max * freePart && own >= this.#max / (this.#keys.size + 1)) return 'key_share'
     this.#calls.set(llm.id, key)
     this.#keys.set(key, own + 1)

@@ -2,19 +2,19 @@ import type { EventEmitter } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 
-/** Beyond the number and this many more nobody is told anything; so many handshakes of TLS may be under way besides. */
+/** Connections beyond the maximum that are still answered; the same number of TLS handshakes may be in progress besides. */
 const spare = 64
-/** Time to ask, and to be told. */
+/** Time to send a request, and to receive the answer. */
 const patienceMs = 5_000
 
-/** Connections above the allowed number, and what closes each where it asks nothing. */
+/** Connections above the maximum, each with the timer that closes it if it sends no request. */
 const excess = new WeakMap<object, NodeJS.Timeout>()
 
 /**
- * A connection above that number is there to be refused in words: it counts as shed, its model requests are answered with 503,
- * and it is closed after that. Many more of them are closed at once, and so is each that Node gives no socket of its own (HTTP/2).
- * Not by the server's own `maxConnections`: with it the workers of a cluster pass a connection round and round. Returns what has those of
- * another server count with them.
+ * A connection above the maximum is accepted to be refused with an answer: it counts as shed, its model requests are answered with 503, and
+ * then it is closed. Too many of them are closed at once, and so is each that has no socket of its own in Node (HTTP/2). The server's own
+ * `maxConnections` is not used: with it the workers of a cluster pass a connection round and round. Returns a function that adds the
+ * connections of another server to the count.
  */
 export function limitConnections (first: EventEmitter, maxConnections: number, shed: () => void): (further: EventEmitter) => void {
   const more = Math.max(spare, maxConnections / 10)
@@ -23,7 +23,7 @@ export function limitConnections (first: EventEmitter, maxConnections: number, s
   let begun = 0
   const counted = new WeakSet<object>()
   const came = (socket: Socket): void => {
-    // A request that offered another protocol is read anew, on a connection that the server is told of once more.
+    // A request that offered another protocol is read again, on a connection that the server is told of once more.
     if (counted.has(socket)) return
     counted.add(socket)
     open += 1
@@ -33,7 +33,7 @@ export function limitConnections (first: EventEmitter, maxConnections: number, s
     if (open > most) socket.destroy()
     else excess.set(socket, setTimeout(() => socket.destroy(), patienceMs).unref())
   }
-  /** TLS tells of a connection after its handshake, which a caller may never end. */
+  /** TLS reports a connection after its handshake, which a caller may never finish. */
   const began = (socket: Socket): void => {
     begun += 1
     socket.once('close', () => { begun -= 1 })
@@ -49,7 +49,7 @@ export function limitConnections (first: EventEmitter, maxConnections: number, s
   return watch
 }
 
-/** True where the request came on a connection above the allowed number. */
+/** True if the request came on a connection above the maximum. */
 export function isExcess ({ socket }: IncomingMessage): boolean {
   const timer = excess.get(socket)
   clearTimeout(timer)

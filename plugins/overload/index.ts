@@ -1,6 +1,6 @@
 /**
- * Before the body is read. What needs no key is asked first, and comes before auth where `pressure` is registered before it; a key
- * must not take what is left to others, and is known after auth.
+ * Refuses requests before their body is read. Checks that need no key come first, and before auth if `pressure` is registered before it.
+ * The check that no key takes the others' share comes after auth, when the key is known.
  */
 import { totalmem } from 'node:os'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
@@ -24,7 +24,7 @@ export { limitConnections } from './connections.js'
 
 type Options = Omit<OverloadOptions, 'maxQueued' | 'queueMs'>
 
-/** Whose process is watched already. */
+/** Gateways whose process is watched already. */
 const watched = new WeakSet<Gateway>()
 
 async function registerPressure (app: FastifyInstance, options: Options): Promise<void> {
@@ -47,7 +47,7 @@ async function registerPressure (app: FastifyInstance, options: Options): Promis
     if (isAbove) reply.header('connection', 'close')
     const reason = llm === null ? null : reasonNow()
     if (llm === null || (reason === null && !isAbove)) done()
-    // A connection was counted when it came.
+    // A connection was counted when it was accepted.
     else shed(gateway, llm, reason, request, reply)
   })
 
@@ -76,18 +76,18 @@ async function registerOverload (app: FastifyInstance, options: Options): Promis
   })
 }
 
-/** Of the container, where it has a limit; 0 is what nobody knows. */
+/** Memory of the container if it is limited, otherwise of the machine; 0 means unknown. */
 function memoryBytes (): number {
   return Math.min(...[totalmem(), process.constrainedMemory()].filter((bytes) => bytes > 0))
 }
 
 function shed (gateway: Gateway, llm: ModelCall, reason: ShedReason | null, request: FastifyRequest, reply: FastifyReply): void {
   if (reason !== null) gateway.recorder.shed(reason)
-  // One above the allowed number gives its place back at once: its upload is not waited for.
+  // A connection above the maximum is closed at once: its upload is not awaited.
   refuse(request, reply, llm.endpoint.family, overloaded(isExcess(request.raw) ? { connection: 'close' } : {}))
 }
 
-/** What of it needs no key: registered before auth, it refuses for less. */
+/** The checks that need no key: registered before auth, a refusal costs less. */
 export const pressure = fp(registerPressure, { fastify: '5.x', name: 'llm-gateway-pressure' })
-/** Refuses model requests while the process has too much to do: 503, and a time to come back. The host's other routes go on. */
+/** Refuses model requests while the process has too much to do: 503 with `retry-after`. The host's other routes are not affected. */
 export const overload = fp(registerOverload, { fastify: '5.x', name: 'llm-gateway-overload', dependencies: ['llm-gateway-auth'] })

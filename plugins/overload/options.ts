@@ -2,34 +2,34 @@ import { checkOptions, OptionError } from '../core/config/options.js'
 
 export interface OverloadOptions {
   /**
-   * Delay of the event loop in milliseconds, averaged over half a second, beyond which a growing share of requests is refused until it is
-   * lower again. 0: it is not watched.
+   * Delay of the event loop in milliseconds, averaged over half a second, above which a growing share of requests is refused until it is
+   * lower again. 0 turns it off.
    * @defaultValue 200
    */
   maxLoopDelayMs?: number
   /**
-   * How full the heap may be; beyond it every request is refused.
+   * Percentage of the heap in use above which every request is refused.
    * @defaultValue 92
    */
   maxHeapPercent?: number
   /**
-   * Connections of callers; on another one a model request is refused, and it is closed.
+   * Maximum number of callers' connections. A model request on a further one is refused, and the connection is closed.
    * @defaultValue any number
    */
   maxConnections?: number
   /**
-   * Model requests that run at the same time. The last fifth is kept for keys that have less than an equal share of them.
+   * Maximum number of model requests that run at the same time. The last fifth is kept for keys that have less than an equal share.
    * @defaultValue any number
    */
   maxActive?: number
   /**
-   * Bytes that request bodies of more than 256 KiB may take together, from their arrival to the end of their requests, in each process; one
-   * alone may be larger.
+   * Maximum number of bytes that request bodies of more than 256 KiB may take together, from their arrival to the end of their requests, in
+   * each process. A single one may be larger.
    * @defaultValue a quarter of the memory of the machine or container
    */
   maxHeldBytes?: number
   /**
-   * Requests that may wait for a connection to their upstream.
+   * Maximum number of requests that wait for a connection to their upstream.
    * @defaultValue 1,024
    */
   maxQueued?: number

@@ -1,6 +1,6 @@
-/** A share of requests to refuse, from how late the event loop is: more the longer it is late, less as soon as it is not. */
+/** The share of requests to refuse, from the delay of the event loop: it grows while the loop is late, and falls as soon as it is not. */
 
-/** Never all: who is let in tells whether it goes again. */
+/** Never all: the requests let in show whether the delay has fallen. */
 const mostShare = 0.98
 const least = 0.05
 
@@ -18,7 +18,7 @@ export class Pressure {
     return this.#share
   }
 
-  /** One window's delay on average. A single late one, as after a long task of somebody else's, is no overload. */
+  /** Mean delay of one window. A single late one, as after a long task of other code, is no overload. */
   note (delayMs: number): void {
     const isLate = delayMs > this.#maxDelayMs
     if (isLate && this.#lateBefore) this.#share = Math.min(mostShare, Math.max(this.#share + 0.1, 1 - this.#maxDelayMs / delayMs))

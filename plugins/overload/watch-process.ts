@@ -10,13 +10,13 @@ export interface ProcessWatch {
   readonly end: () => void
 }
 
-/** Tells `pressure` how late the event loop is, and watches the heap. */
+/** Reports the delay of the event loop to `pressure`, and watches the heap. */
 export function watchProcess (pressure: Pressure, maxHeapPercent: number): ProcessWatch {
   const delays = monitorEventLoopDelay({ resolution: resolutionMs })
   let heapIsFull = false
   delays.enable()
   const timer = setInterval(() => {
-    // Without a value it is NaN, which is not late.
+    // Without a value it is NaN, which does not count as late.
     pressure.note(delays.mean / 1e6 - resolutionMs)
     delays.reset()
     const { used_heap_size: used, heap_size_limit: limit } = getHeapStatistics()

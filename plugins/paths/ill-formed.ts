@@ -7,7 +7,8 @@ import { isDecodable } from '../core/url/segments.js'
 import { withoutQuery } from '../core/url/single-version.js'
 
 /**
- * The router must not answer an ill-formed path in its own words: whatever it makes of the one that is put in its place, a hook refuses it.
+ * The router must not answer an ill-formed path with its own message: another path is put in its place, and a hook refuses the request
+ * wherever that leads.
  */
 export function setAside (raw: RawRequest, refused: UrlRefusal): string {
   keepOut(raw, refused)
@@ -17,9 +18,8 @@ export function setAside (raw: RawRequest, refused: UrlRefusal): string {
 }
 
 /**
- * The router tells the caller of a path that it cannot decode, or of an address that is none, the whole URL, with any credential
- * in it, and asks no hook. So the server sets such ones aside before, where they are ours. Not under `inject`, which does not go
- * through the server.
+ * For a path that it cannot decode, or a malformed address, the router answers with the whole URL, including any credential in it, and
+ * calls no hook. So the server sets such requests aside before, if they are ours. Not under `inject`, which does not use the server.
  */
 export function setAsideIllFormed (app: FastifyInstance, gateway: Gateway): void {
   gateway.setAside = (raw) => {

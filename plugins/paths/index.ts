@@ -22,7 +22,7 @@ async function registerPaths (app: FastifyInstance, options: PathsOptions): Prom
 
   const gateway = joinGateway(app, prefix)
 
-  // Their callers would see a 401 or 405 and nobody would know why.
+  // Otherwise their callers would get a 401 or 405 for no visible reason.
   app.addHook('onReady', async () => {
     const routes = takenRoutes(app, gateway.prefix)
     if (routes.length > 0) {
@@ -55,17 +55,17 @@ async function registerPaths (app: FastifyInstance, options: PathsOptions): Prom
   })
 }
 
-/** By the path that was meant. */
+/** Routes the request again, by its canonical path. */
 function routeAgain (app: FastifyInstance, { url }: ModelCall, request: FastifyRequest, reply: FastifyReply): void {
   request.raw.url = url
-  // The host's hooks run to the end for this one, too.
+  // The host's hooks run to the end for this pass, too.
   dropQueryKeys(request)
   reply.hijack()
   app.routing(request.raw, reply.raw)
 }
 
 /**
- * Path normalization: whatever base address a client was given, its request reaches one canonical path (docs/clients.md).
- * Works in an app that this plugin did not create, beside any mount, registered before or after it.
+ * Path normalization: whatever base address a client was given, its request reaches one canonical path (docs/clients.md). Works in an app
+ * that this plugin did not create, beside any mount, registered before or after it.
  */
 export const paths = fp(registerPaths, { fastify: '5.x', name: 'llm-gateway-paths' })

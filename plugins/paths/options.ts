@@ -2,13 +2,13 @@ import { checkChoice, checkOptions, OptionError } from '../core/config/options.j
 
 export interface PathsOptions {
   /**
-   * Path below which the model endpoints stand, such as `/llm`.
+   * Path below which the model endpoints are served, such as `/llm`.
    * @defaultValue none
    */
   prefix?: string
   /**
-   * What happens to a path that has a version segment (or the prefix) but is no known endpoint and no route of the host: `leave` it to
-   * the host's 404, or `refuse` it with the native 404 of the caller's protocol.
+   * What happens to a path that has a version segment (or the prefix) but is no known endpoint and no route of the host: `leave` it to the
+   * host's 404, or `refuse` it with the native 404 of the caller's protocol.
    * @defaultValue `refuse`
    */
   unknown?: 'leave' | 'refuse'

@@ -9,22 +9,22 @@ import { checkPathOptions } from './options.js'
 
 export interface RewriteUrlOptions {
   /**
-   * Path below which the model endpoints stand, such as `/llm`.
+   * Path below which the model endpoints are served, such as `/llm`.
    * @defaultValue none
    */
   readonly prefix?: string
   /**
-   * What happens to a path that has a version segment (or the prefix) but is no known endpoint: `leave` its query as it is, for a host
-   * that serves such paths and takes a `key` there, or `refuse` to let a `key` through.
+   * What happens to a path that has a version segment (or the prefix) but is no known endpoint: `leave` its query as it is, for a host that
+   * serves such paths and takes a `key` there, or `refuse` to let a `key` through.
    * @defaultValue `refuse`
    */
   readonly unknown?: 'leave' | 'refuse'
 }
 
 /**
- * For hosts that own the Fastify constructor: `Fastify({ rewriteUrl: createRewriteUrl() })`. Normalizes before routing,
- * which spares the second pass of the `paths` plugin, and keeps `?key=` out of Fastify's own request log: its first
- * line is written before any hook runs. Throws `LLM_GATEWAY_OPTION`.
+ * For hosts that own the Fastify constructor: `Fastify({ rewriteUrl: createRewriteUrl() })`. Normalizes before routing, which saves the
+ * second pass of the `paths` plugin, and keeps `?key=` out of Fastify's own request log, whose first line is written before any hook runs.
+ * Throws `LLM_GATEWAY_OPTION`.
  */
 export function createRewriteUrl (options: RewriteUrlOptions = {}): (raw: RawRequest) => string {
   checkPathOptions('createRewriteUrl', options)
@@ -33,7 +33,7 @@ export function createRewriteUrl (options: RewriteUrlOptions = {}): (raw: RawReq
   return (raw) => {
     const read = readUrl(resolve, raw)
     if (read instanceof ModelCall) return read.url
-    // The app's own plugins may know of another prefix or a laxer router.
+    // The app's own plugins may have another prefix or a less strict router.
     if (read === null || read.code === 'unknown_url') forgetUrl(raw, read)
     if (read === null && isPreflight(String(raw.method), raw.headers)) return preflightUrl(resolve, raw)
     if (read === null || (read.code === 'unknown_url' && unknown === 'leave')) return String(raw.url)
@@ -43,7 +43,7 @@ export function createRewriteUrl (options: RewriteUrlOptions = {}): (raw: RawReq
   }
 }
 
-/** A browser asks by the URL that it will use, `?key=` and all. */
+/** A browser's preflight has the URL of the later request, including `?key=`. */
 function preflightUrl (resolve: Resolve, raw: RawRequest): string {
   const given = String(raw.url)
   const read = resolve(String(raw.headers['access-control-request-method']), given, raw.headers)

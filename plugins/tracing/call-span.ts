@@ -6,16 +6,16 @@ import type { ModelCall } from '../core/call/model-call.js'
 import type { Upstream } from '../core/upstream/upstream.js'
 import { requestAttributes } from './request-attributes.js'
 
-/** Span names make statistics in many backends: only a plain name may be part of one. */
+/** Many backends make statistics of span names: only a plain model name may be part of one. */
 const plausible = /^[A-Za-z0-9._:/@-]{1,64}$/
 
-/** The span of one model call, as a client of its provider. What sampling may look at is there from the start. */
+/** Starts the span of one model call, as a client of its provider. Attributes that sampling may need are set at the start. */
 export function startCallSpan (tracer: Tracer, llm: ModelCall, upstreams: readonly Upstream[], parent: Context): Span {
   const { operation, family } = llm.endpoint
   const start: Attributes = { [attributes.operation]: operation, [attributes.provider]: family.provider }
   if (llm.model !== null) start[attributes.requestModel] = llm.model.slice(0, 128)
   const [only, ...others] = upstreams
-  // Which one of several it is, the attempts tell.
+  // Which one of several upstreams it is, is known from the attempts.
   if (only !== undefined && others.length === 0) Object.assign(start, serverAttributes(only))
   const name = llm.model !== null && plausible.test(llm.model) ? `${operation} ${llm.model}` : operation
   const span = tracer.startSpan(name, { kind: otelApi().SpanKind.CLIENT, attributes: start }, parent)
@@ -40,7 +40,7 @@ function serverAttributes (upstream: Upstream): Attributes {
   return found
 }
 
-/** Ends the span of a settled request, be it after its last byte, an abort or a failure. */
+/** Ends the span of a settled request, after its last byte, an abort or a failure. */
 export function endCallSpan (span: Span, llm: ModelCall): void {
   span.setAttributes({
     'llm_gateway.outcome': String(llm.outcome), ...replyAttributes(llm), ...usageAttributes(llm), ...costAttributes(llm),
@@ -48,7 +48,7 @@ export function endCallSpan (span: Span, llm: ModelCall): void {
   const errorType = errorTypeOf(llm)
   if (errorType !== null) {
     span.setAttribute(attributes.errorType, errorType)
-    // That a caller hung up is no failure of the call.
+    // If the caller hung up, the call did not fail.
     if (llm.outcome !== 'client_abort') span.setStatus({ code: otelApi().SpanStatusCode.ERROR, message: errorType })
   }
   for (const { upstream, result, status, durationMs } of llm.routing.attempts ?? []) {
@@ -57,7 +57,7 @@ export function endCallSpan (span: Span, llm: ModelCall): void {
     })
   }
   if (llm.routing.upstream !== null) span.setAttribute('llm_gateway.upstream', llm.routing.upstream)
-  // A name that no provider knows is a caller's invention.
+  // A name that no provider answered may be invented by a caller.
   if (!succeeded(llm)) span.updateName(llm.endpoint.operation)
   span.end()
 }
@@ -80,7 +80,7 @@ function costAttributes ({ cost, usage: { served } }: ModelCall): Attributes {
   return amount === null ? found : { ...found, 'llm_gateway.cost': amount, 'llm_gateway.currency': cost?.currency }
 }
 
-/** Input includes what was cached and output includes reasoning, as the conventions want; the parts follow. */
+/** Input includes cached tokens and output includes reasoning, as the conventions require; the parts follow. */
 function usageAttributes ({ usage: { tokens: usage } }: ModelCall): Attributes {
   if (usage === null) return {}
   return {

@@ -1,7 +1,7 @@
 /**
- * Prompts and replies as attributes of a span, off unless the environment says so: personal data in a telemetry backend
- * is for an operator to decide, with the switch that all GenAI instrumentations have,
- * `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`. Texts alone, bounded, without the caller's and the upstream's key.
+ * Prompts and replies as attributes of a span, off unless the environment says so: whether personal data goes to a telemetry backend is the
+ * operator's decision, made by the variable of all GenAI instrumentations, `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`. Only
+ * texts, of limited length, without the caller's and the upstream's key.
  */
 import type { Span } from '@opentelemetry/api'
 import { isEventStream } from '../core/reply/event-stream.js'
@@ -13,7 +13,7 @@ import { inputMessages } from './input-messages.js'
 import { ReplyText } from './reply-text.js'
 import { TextBudget } from './text-budget.js'
 
-/** Text of one direction in one span, in UTF-16 units. */
+/** Maximum text of one direction in one span, in UTF-16 units. */
 const maxTextLength = 16 * 1024
 
 /** Values that ask for content in spans; `true` is the old spelling. `EVENT_ONLY` asks for log events, which are not made here. */
@@ -25,10 +25,10 @@ export function capturesContent (env: Readonly<Record<string, string | undefined
 
 type Hide = (text: string) => string
 
-/** Shortest beginning of a key that is taken for one at the end of a text that was cut. */
+/** Minimum length at which the beginning of a key is recognised at the end of a cut text. */
 const shortestPiece = 6
 
-/** Nobody captures a key on purpose; callers do paste theirs into prompts, and models repeat them. */
+/** Keys must not be captured; callers paste theirs into prompts, and models repeat them. */
 function hideKeys (llm: ModelCall, upstreams: readonly Upstream[]): Hide {
   const keys = [llm.auth.secret, ...upstreams.map(({ secret }) => secret.known())].filter((key) => key !== null)
   return (text) => keys.reduce((rest, key) => withoutBeginning(rest.replaceAll(key, '[key]'), key), text)
@@ -41,7 +41,7 @@ function withoutBeginning (text: string, key: string): string {
   return text
 }
 
-/** Puts what the caller said on the span, and what the model answers once the reply ends. Call it before the request is sent. */
+/** Adds the caller's messages to the span, and the model's answer when the reply ends. Call it before the request is sent. */
 export function captureContent (span: Span, llm: ModelCall, upstreams: readonly Upstream[]): void {
   const hide = hideKeys(llm, upstreams)
   const budget = new TextBudget(maxTextLength)
@@ -56,7 +56,7 @@ function listenIn (span: Span, llm: ModelCall, hide: Hide, openTap: OpenTap): Op
   return (statusCode, headers) => {
     const tap = openTap(statusCode, headers)
     const rules = llm.endpoint.text
-    // What is compressed would have to be unpacked twice.
+    // A compressed reply would have to be decompressed twice.
     if (tap === null || rules === null || headers['content-encoding'] !== undefined) return tap
     const budget = new TextBudget(maxTextLength)
     const reply = new ReplyText(rules.output, budget, isEventStream(headers))
@@ -73,7 +73,7 @@ function outputMessage (content: string, { usage: { finishReason } }: ModelCall)
   return { role: 'assistant', parts: [{ type: 'text', content }], ...finishReason !== null && { finish_reason: finishReason } }
 }
 
-/** The usage tap, with somebody who listens. */
+/** The usage tap, with a listener for the text. */
 class ListeningTap implements ReplyTap {
   readonly #tap: ReplyTap
   readonly #reply: ReplyText

@@ -12,12 +12,12 @@ import { isSdkRegistered, parentContext, traceHeaders } from './propagate.js'
 
 export interface TracingOptions {
   /**
-   * The provider to take the tracer from.
+   * The provider of the tracer.
    * @defaultValue the one that is registered with the API, whenever that happens
    */
   tracerProvider?: TracerProvider
   /**
-   * Let OpenTelemetry baggage travel to upstreams.
+   * Pass OpenTelemetry baggage on to upstreams.
    * @defaultValue false: it may hold what is not for third parties
    */
   baggage?: boolean
@@ -46,7 +46,7 @@ async function registerTracing (app: FastifyInstance, options: TracingOptions): 
     const { upstreams } = gateway.destinationOf(llm) ?? { upstreams: [] }
     const span = startCallSpan(tracer, llm, upstreams, parent)
     const ids = span.spanContext()
-    // A provider that makes no spans: the caller's trace headers travel as they are.
+    // This provider makes no spans: the caller's trace headers are passed on unchanged.
     if (!isSpanContextValid(ids)) {
       done()
       return
@@ -65,8 +65,8 @@ async function registerTracing (app: FastifyInstance, options: TracingOptions): 
 }
 
 /**
- * One span for each model call, from before it is sent to its settlement, by the GenAI conventions. Register it right
- * before `forward`, or before the host's mounts: hooks that refuse a request come first. Content is captured only where
- * OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT asks for it, which is read at registration; register `usage` before.
+ * One span for each model call, from before it is sent to its settlement, by the GenAI conventions. Register it right before `forward`, or
+ * before the host's mounts, so that hooks that refuse a request run first. Content is captured only if
+ * OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT asks for it; the variable is read at registration. Register `usage` before it.
  */
 export const tracing = fp(registerTracing, { fastify: '5.x', name: 'llm-gateway-tracing' })

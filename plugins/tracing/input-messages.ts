@@ -1,6 +1,6 @@
 /**
- * The messages of a request as the GenAI conventions write them, `[{ role, parts: [{ type, content }] }]`. Its texts
- * alone: images, files and tools are named by their type and left out.
+ * The messages of a request in the form of the GenAI conventions, `[{ role, parts: [{ type, content }] }]`. Only its texts: images, files
+ * and tools appear with their type only.
  */
 import type { TextRules } from '../protocols/text-rules.js'
 
@@ -14,7 +14,7 @@ export interface Message {
   readonly parts: readonly Part[]
 }
 
-/** What is left of a text: all, a part, or nothing. */
+/** Returns what is kept of a text: all, a part, or nothing. */
 type Take = (text: string) => string
 
 export function inputMessages (rules: TextRules | null, json: unknown, take: Take): Message[] {

@@ -3,7 +3,7 @@ import type { Context } from '@opentelemetry/api'
 import { isOtelInUse, otelApi } from '../core/telemetry/otel-api.js'
 import { clientAddsTrace } from '../core/telemetry/outgoing-trace.js'
 
-/** False as long as the API has nobody to give spans to, and no more need be asked. */
+/** False while no SDK is registered with the API; nothing more need be asked then. */
 export function isSdkRegistered (): boolean {
   if (!isOtelInUse()) return false
   const { ProxyTracerProvider, trace } = otelApi()
@@ -11,15 +11,15 @@ export function isSdkRegistered (): boolean {
   return !(provider instanceof ProxyTracerProvider) || provider.getDelegate() !== new ProxyTracerProvider().getDelegate()
 }
 
-/** What `@fastify/otel` adds to a request: its span's context, which no hook and no handler of the app hides. */
+/** What `@fastify/otel` adds to a request: its span's context, which no hook or handler of the app hides. */
 interface Instrumented {
   readonly opentelemetry?: () => { readonly context: Context | null }
   readonly raw: { readonly headers: IncomingHttpHeaders }
 }
 
 /**
- * The context that a call belongs to: that of the span of the request where Fastify is instrumented (the active one is
- * that of our own hook then), else the active span's, or, where nothing instruments the server, the caller's own.
+ * The parent context of a call: that of the request's span if Fastify is instrumented (the active one is then that of our own hook), else
+ * that of the active span or, if nothing instruments the server, the caller's.
  */
 export function parentContext (request: Instrumented): Context {
   const { context, propagation, trace } = otelApi()
@@ -28,8 +28,8 @@ export function parentContext (request: Instrumented): Context {
 }
 
 /**
- * What carries `own` to the upstream, for `llm.trace.headers`: nothing where the HTTP client's instrumentation does it,
- * and null, which leaves the caller's headers, where no propagator does.
+ * Headers that carry `own` to the upstream, for `llm.trace.headers`: none if the instrumentation of the HTTP client adds them; null, which
+ * keeps the caller's headers, if no propagator does.
  */
 export function traceHeaders (own: Context): Record<string, string> | null {
   if (clientAddsTrace()) return {}

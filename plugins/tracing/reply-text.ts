@@ -1,10 +1,10 @@
-/** The text of a reply, as much as a budget allows: a JSON document when it has ended, an event stream event by event. */
+/** The text of a reply, as much as a budget allows: of a JSON document at its end, of an event stream event by event. */
 import { StringDecoder } from 'node:string_decoder'
 import type { TextPlace } from '../protocols/text-rules.js'
 import { fieldOf } from './input-messages.js'
 import type { TextBudget } from './text-budget.js'
 
-/** A document, or one event, that is longer is not read. */
+/** Longer documents or events are not read. */
 const maxDocumentLength = 256 * 1024
 
 export class ReplyText {
@@ -15,7 +15,7 @@ export class ReplyText {
   readonly #decoder = new StringDecoder()
   #pending = ''
 
-  /** `places`: where replies of the protocol hold words of the model. */
+  /** `places`: where replies of the protocol have text of the model. */
   constructor (places: readonly TextPlace[], budget: TextBudget, events: boolean) {
     this.#places = places
     this.#budget = budget
@@ -45,7 +45,7 @@ export class ReplyText {
 
   #read (text: string): void {
     const json = parsed(text)
-    // A stream that is no event stream is a list of what would be its events.
+    // A stream that is no event stream is an array of documents like its events.
     for (const document of Array.isArray(json) ? json : [json]) {
       const type = fieldOf(document, 'type')
       for (const place of this.#places) {

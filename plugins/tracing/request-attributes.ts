@@ -4,7 +4,7 @@ import { attributes } from '../core/telemetry/genai.js'
 import type { Endpoint } from '../protocols/index.js'
 import type { FieldPath } from '../protocols/text-rules.js'
 
-/** The settings of a model call, from its parsed body: numbers only, so that no content can get in. */
+/** The settings of a model call, from its parsed body: numbers only, so that no content is included. */
 export function requestAttributes ({ output, text }: Endpoint, json: unknown): Attributes {
   const found: Attributes = {}
   const set = (attribute: string, paths: readonly FieldPath[] = [], unsaid: number | null = null): void => {
@@ -16,7 +16,7 @@ export function requestAttributes ({ output, text }: Endpoint, json: unknown): A
   set(attributes.topP, text?.settings.topP)
   set(attributes.topK, text?.settings.topK)
   set(attributes.seed, text?.settings.seed)
-  // One choice is what everybody gets: the conventions leave it out.
+  // One choice is the default, which the conventions leave out.
   set(attributes.choiceCount, output?.choices, 1)
   return found
 }

@@ -1,4 +1,4 @@
-/** How much text of one direction a span may hold, in UTF-16 units; what is beyond it is left out and told. */
+/** How much text of one direction a span may hold, in UTF-16 units; the rest is left out, and `truncated` is set. */
 export class TextBudget {
   /** True once something was left out. */
   truncated = false

@@ -1,5 +1,5 @@
 /* global document, getComputedStyle */
-/** The last ten minutes. */
+/** The charts of the last ten minutes. */
 import { failures, picked, quantileAt, rateAt, refusals, seconds, short, state } from './numbers.js'
 import { byId } from './tiles.js'
 
@@ -58,7 +58,7 @@ export function sizeOf (place) {
   return { width: place.clientWidth, height: place.clientWidth < 420 ? 170 : 210 }
 }
 
-/** Where no cursor says otherwise, the legend tells the newest values. */
+/** Without a cursor, the legend shows the newest values. */
 export function draw (chart) {
   chart.plot.setData(chartData(chart))
   if (!(chart.plot.cursor.left >= 0)) chart.plot.setLegend({ idx: state.points.length - 1 })
@@ -76,7 +76,7 @@ export function openChart (chart) {
   chart.plot?.destroy()
   chart.plot = new Chart({
     ...sizeOf(place),
-    // Above the highest line there is room enough for half a number of the axis.
+    // Room above the highest line for half a number of the axis.
     padding: [7, null, null, null],
     cursor: { sync: { key: 'console' }, points: { size: 6 } },
     scales: {
@@ -97,7 +97,7 @@ export function openChart (chart) {
         size: 28,
         incrs: [5, 10, 15, 30, 60, 120, 300],
       },
-      // A scale of nothing has no numbers.
+      // An empty scale has no numbers.
       { ...axis, size: 58, values: (_plot, ticks) => ticks.map((tick) => chart.empty && tick > 0 ? '' : chart.format(tick)) },
     ],
     series: [

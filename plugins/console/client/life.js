@@ -1,5 +1,5 @@
 /* global AbortSignal, document, fetch, localStorage, location, matchMedia, ResizeObserver */
-/** Asks for new points every two seconds, draws the charts and fills the tables. */
+/** Fetches new points every two seconds, draws the charts and fills the tables. */
 import { charts, draw, openChart, sizeOf } from './charts.js'
 import { duration, goesOn, short, state } from './numbers.js'
 import { showTables } from './tables.js'
@@ -22,12 +22,12 @@ function take (data) {
   state.startedAt = data.startedAt
   state.bounds = data.bounds
   const points = [...before, ...data.points]
-  // By the gateway's own clock: the reader's may go wrong by more than is kept.
+  // By the gateway's clock: the reader's may be wrong by more than is kept.
   state.points = points.filter(({ at }) => at > points.at(-1).at - keepMs)
   if (state.points.length > 0) show(data)
 }
 
-/** `live` or `lost`; what is shown of a gateway that does not answer is old, and looks like it. */
+/** `live` or `lost`; the figures of a gateway that does not answer are old, and look so. */
 function tell (condition) {
   document.body.className = condition
   byId('state').className = condition

@@ -1,4 +1,4 @@
-/** What the page knows, and how fast it grew: rates, quantiles, and numbers in few characters. */
+/** The data of the page, and what is computed from it: rates, quantiles, and short numbers. */
 
 /** Rates and quantiles are over this many points: ten seconds. */
 const span = 5
@@ -14,7 +14,7 @@ export const sum = (values) => values.reduce((total, value) => total + value, 0)
 
 const countOf = (point) => sum(Object.values(point?.outcomes ?? {}))
 
-/** Counts never fall: another process or another app answers, and what it counts does not go on where the old one stood. */
+/** Counts never fall: if they do, another process or app answers, whose counts do not continue the old ones. */
 export function goesOn ({ startedAt, points: [first] }) {
   return startedAt === state.startedAt && (first === undefined || countOf(first) >= countOf(state.points.at(-1)))
 }
@@ -25,14 +25,14 @@ function pastOf (index) {
   return state.points[Math.max(0, index - span)]
 }
 
-/** How fast `read(point)` grew up to a point, per second. */
+/** Increase of `read(point)` up to a point, per second. */
 export function rateAt (index, read) {
   const now = state.points[index]
   const past = pastOf(index)
   return now === past ? null : Math.max(0, read(now) - read(past)) / (now.at - past.at) * 1_000
 }
 
-/** A quantile of what came in up to a point, by linear interpolation in its bucket, as PromQL does. */
+/** A quantile of the values up to a point, by linear interpolation in its bucket, as in PromQL. */
 export function quantileAt (index, name, quantile) {
   const limits = state.bounds[name] ?? []
   const now = state.points[index][name]
@@ -61,7 +61,7 @@ export function short (value) {
     unit
 }
 
-/** Four digits that count, however small: a single request may cost millionths. */
+/** Four significant digits, however small: a single request may cost millionths. */
 export function money (value, currency) {
   const digits = value >= 1000 ? { maximumFractionDigits: 2 } : { maximumSignificantDigits: 4 }
   return `${value.toLocaleString('en', digits)} ${currency}`

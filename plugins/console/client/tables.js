@@ -1,9 +1,9 @@
 /* global document, Element */
-/** What was counted since the start. */
+/** Tables of what was counted since the start. */
 import { duration, failures, inputTypes, money, outputTypes, percent, refusals, short, state } from './numbers.js'
 import { byId } from './tiles.js'
 
-/** Where the alert rules speak up, too. */
+/** The alert rules have the same threshold. */
 const lowBalance = 0.1
 
 const typeNames = {
@@ -31,11 +31,11 @@ function nameCell (name) {
   return cell
 }
 
-/** Our own words, as people write them. */
+/** Our own identifiers, in readable form. */
 const words = (name) => name.replaceAll('_', ' ')
 const protocolFirst = (rows) => rows.map(([protocol, ...rest]) => [words(protocol), ...rest])
 
-/** `names` of the columns on the left are words, the others numbers. */
+/** The first `names` columns are words, the others numbers. */
 function fill (id, names, columns, rows) {
   const place = byId(id)
   if (rows.length === 0) {
@@ -98,17 +98,17 @@ function budgetLine ({ group, key, unit, period, timezone, amount, spent, held, 
   ]
 }
 
-/** What stands below a table. */
+/** Text below a table. */
 function note (id, ...texts) {
   if (texts.length > 0) byId(id).append(element('p', texts.join('; '), 'none'))
 }
 
-/** What a table of the first rows leaves out, and what all of them come to. */
+/** Says how many rows a table leaves out, and the totals of all rows. */
 function noteRest (id, shown, rows, totals) {
   note(id, ...rows > shown ? [`and ${short(rows - shown)} more rows`] : [], ...rows > 1 ? [`${totals.join(', ')} in all`] : [])
 }
 
-/** What the table of budgets leaves out. */
+/** Says how many budgets the table leaves out. */
 function showMore (count, isCut) {
   if (count === 0 && !isCut) return
   const left = count === 0 ? 'budgets of keys that were not looked at' : `${short(count)} budgets further from their limits`

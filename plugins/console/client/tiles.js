@@ -1,5 +1,5 @@
 /* global document */
-/** The numbers of now. */
+/** The current numbers. */
 import { failures, inputTypes, outputTypes, percent, picked, quantileAt, rateAt, seconds, short, state, sum } from './numbers.js'
 
 export const byId = (id) => document.getElementById(id)

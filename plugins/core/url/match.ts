@@ -1,13 +1,13 @@
-/** The endpoint table as the resolver asks for it: by the segments that follow the version prefix. */
+/** The endpoint table, indexed by the segments that follow the version prefix. */
 import { endpoints, families, familyOf, modelLists } from '../../protocols/index.js'
 import type { Caller, Endpoint, Family } from '../../protocols/index.js'
 import { modelName } from './model-name.js'
 
-/** Endpoints that a tail names, one for each method it serves, and the model where it stands in the path. */
+/** Endpoints of a tail, one for each method, and the model if it is in the path. */
 export interface TailMatch {
   readonly endpoints: readonly Endpoint[]
   readonly model: string | null
-  /** The tail as it goes upstream. */
+  /** The tail as it is sent upstream. */
   readonly tail: string
 }
 
@@ -38,12 +38,12 @@ export const plainTails: ReadonlyMap<string, readonly Endpoint[]> = plain
 
 const roots = new Set([...endpoints.map(({ tail }) => String(tail[0]).toLowerCase()), 'models'])
 
-/** True for a segment that an endpoint's tail begins with, in any case. */
+/** True for the first segment of an endpoint's tail, in any case. */
 export function isRoot (segment: string | undefined): boolean {
   return segment !== undefined && roots.has(segment.toLowerCase())
 }
 
-/** True for a tail that says which endpoint is meant by itself: what stands before another one was pasted as base address. */
+/** True for a tail that identifies its endpoint alone: if another tail precedes it, that one was pasted as base address. */
 export function isWhole (segments: readonly string[]): boolean {
   const tail = segments.join('/')
   return plain.has(tail) || endsInAction(String(segments[0]), tail)
@@ -62,22 +62,22 @@ function lastWord (text: string): string | undefined {
 }
 
 /**
- * In whose terms a path is answered that is no endpoint's: those of the action at its end, whatever stands before it, as a project does in
- * paths of Vertex; else its caller's.
+ * The family whose format answers a path that is no endpoint: that of the action at its end, whatever precedes it, such as a project in
+ * paths of Vertex; otherwise the caller's.
  */
 export function familyAsked (segments: readonly string[], caller: Caller): Family {
   return actionFamilies.get(String(lastWord(String(segments.at(-1)))).toLowerCase()) ?? families[familyOf(caller)]
 }
 
 /**
- * The endpoints whose action a tail ends in, in any case and whatever stands between: more than `matchTail` serves. A lenient
- * upstream may find a model there, so such a path is never left to a mount.
+ * The endpoints whose action a tail ends in, in any case and whatever is between: more than `matchTail` serves. A lenient upstream may find
+ * a model there, so such a path is never left to a mount.
  */
 export function endingLike (segments: readonly string[]): readonly Endpoint[] {
   return looseActions.get(actionKey(String(segments[0]), segments.join('/')).toLowerCase()) ?? []
 }
 
-/** Null where the tail is no endpoint's. */
+/** Null if the tail belongs to no endpoint. */
 export function matchTail (segments: readonly string[], caller: Caller): TailMatch | null {
   const tail = segments.join('/')
   const matching = [...plain.get(tail) ?? [], ...patterns.filter((endpoint) => fits(endpoint, segments))]
@@ -100,7 +100,7 @@ function matchAction (root: string, tail: string): TailMatch | null {
   const known = actions.get(`${root}:${action}`)
   const model = modelName(head.slice(root.length + 1))
   if (known === undefined || model === null || model.split('/').some((part) => endsInAction(root, part))) return null
-  // The same name below another root is another model: it must not pass for an allowed one.
+  // The same name below another root is another model: it must not be taken for an allowed one.
   return { endpoints: known, model: root === 'models' ? model : `${root}/${model}`, tail: `${head}:${action}` }
 }
 

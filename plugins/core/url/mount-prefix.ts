@@ -2,9 +2,9 @@ import { OptionError } from '../config/options.js'
 import { beforeVersions, belowPrefix, segmentsOf } from './segments.js'
 
 /**
- * The path below which the model endpoints stand, without a slash at its end. In a scope of the host's that has a prefix
- * they stand below that: resolved by less, its requests would be none of ours and reach a mount unguarded. `given` is
- * told whole, or from the scope on, as the framework's own prefixes are. A version at its end is the one that paths have: none is doubled.
+ * The path below which the model endpoints are served, without a slash at its end. In a host's scope with a prefix they are below that:
+ * resolved without it, its requests would not be recognised and reach a mount unguarded. `given` is the whole path, or the part below the
+ * scope, like the framework's own prefixes. A version at its end is that of the paths, so it is not doubled.
  */
 export function mountPrefix (scope: string, given: string): string {
   if (/[:*(]/.test(scope)) throw new OptionError('prefix', `cannot be read from a scope at ${scope}: register the gateway outside of it`)

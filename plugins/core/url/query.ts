@@ -1,24 +1,24 @@
 import { credentialParameters } from '../../protocols/index.js'
 
-/** A query with every credential taken out of it. */
+/** A query with all credentials removed. */
 interface SplitQuery {
-  /** With its `?`, or empty; every other parameter byte for byte. */
+  /** Including its `?`, or empty; every other parameter byte for byte. */
   readonly query: string
-  /** The values of `key`, each decoded once; null where there was none. */
+  /** The values of `key`, each decoded once; null if there was none. */
   readonly keys: string[] | null
 }
 
-/** What any spelling of a carrier has in it. */
+/** Matches whenever any spelling of a carrier is present. */
 const suspect = new RegExp(`[%\\x80-\\xff]|${credentialParameters.map((name) => name.replaceAll('_', '.?')).join('|')}`, 'i')
 
 const maxDecodeRounds = 4
 
-/** No client writes more of them, and each costs as much to read as a hundred plain ones. */
+/** No client sends more of them, and each costs as much to read as a hundred plain ones. */
 const maxOdd = 256
-/** Names that are more than plain words, and what some servers part a query by. */
+/** Names that are not plain words, and characters at which some servers split a query. */
 const odd = /[;?#]|&[\w.-]*[^\w.\-=&;?#]/g
 
-/** True for a query (`?...` or empty) that nobody is to take apart: its sender, who has shown no key, would hold the loop meanwhile. */
+/** True for a query (`?...` or empty) that is too expensive to take apart: its sender, who has shown no key, would block the event loop. */
 export function isCrowded (query: string): boolean {
   if (query.length <= maxOdd) return false
   const found = query.matchAll(odd)
@@ -34,17 +34,17 @@ function decoded (text: string): string {
   return plain.includes('%') ? plain.replace(/%u00(?=[0-9a-f]{2})/gi, '%').replace(/(?:%[0-9a-f]{2})+/gi, utf8Of) : plain
 }
 
-/** Escaped or as Node gives them, a letter each. */
+/** Decodes a run of escapes, or of Node's one letter per byte. */
 function utf8Of (bytes: string): string {
   if (/^%[0-7].$/.test(bytes)) return String.fromCharCode(parseInt(bytes.slice(1), 16))
   return Buffer.from(bytes.replace(/%(..)/g, (_, hex: string) => String.fromCharCode(parseInt(hex, 16))), 'latin1').toString()
 }
 
 /**
- * Tells whether some server may read a parameter's name as one of `names`, which are in lower case, with `_` for any separator. Old Rack
- * and qs take brackets off its start, and all of them what is in brackets, qs and Spring what follows a dot, off its end; PHP ends it at
- * NUL, and a dot, a blank and a bracket that stays open are `_` to it; ASP.NET decodes `%u006b`, and compares without invisible letters;
- * who takes an address apart by hand finds it behind `?`, `&` or `;`. One expression for all: a name has room for thousands of others.
+ * Returns a check whether some server may read a parameter's name as one of `names`, which are in lower case, with `_` for any separator.
+ * Old Rack and qs remove brackets from its start, and all of them what is in brackets, qs and Spring what follows a dot, from its end; PHP
+ * ends it at NUL, and reads a dot, a blank and an open bracket as `_`; ASP.NET decodes `%u006b`, and ignores invisible letters; code that
+ * splits an address by hand finds it behind `?`, `&` or `;`. One expression for all: a name has room for thousands of others.
  */
 export function readAs (names: readonly string[]): (name: string) => boolean {
   const plain = new Set(names)
@@ -56,7 +56,7 @@ export function readAs (names: readonly string[]): (name: string) => boolean {
   }
 }
 
-/** True for a parameter that some upstream may take a credential from, whatever its spelling. */
+/** True for a parameter that some upstream may take a credential from, in any spelling. */
 export const isCarrier = readAs(credentialParameters)
 
 function readingsOf (name: string): string[] {
@@ -75,8 +75,8 @@ function fullyDecoded (text: string): string {
 }
 
 /**
- * The parameters of a query (`?...` or empty) that `isMeant` says are meant, each with its value decoded; those after a `;` too, as some
- * servers read them.
+ * The parameters of a query (`?...` or empty) that `isMeant` selects, each with its value decoded; also those after a `;`, as some servers
+ * read them.
  */
 export function parametersOf (query: string, isMeant: (name: string) => boolean): Array<readonly [name: string, value: string]> {
   const pairs = query.slice(1).split('&').flatMap((pair) => [pair, ...pair.split(';').slice(1)])
@@ -84,8 +84,8 @@ export function parametersOf (query: string, isMeant: (name: string) => boolean)
 }
 
 /**
- * Separates credentials from the rest of a query (`?...` or empty); nothing is left of a crowded one. Servers differ in whether `;`
- * separates parameters, and in which `?` a query begins with, so what would be a credential there goes too.
+ * Separates credentials from the rest of a query (`?...` or empty); of a crowded one nothing is left. Servers differ in whether `;`
+ * separates parameters, and at which `?` a query begins, so credentials in such places are removed, too.
  */
 export function splitKeys (query: string): SplitQuery {
   if (!suspect.test(query)) return { query, keys: null }
@@ -104,7 +104,7 @@ export function splitKeys (query: string): SplitQuery {
   return { query: kept.length === 0 ? '' : `?${kept.join('&')}`, keys: keys.length === 0 ? null : keys }
 }
 
-/** What is left of one parameter whose own name is none. */
+/** The rest of a parameter whose own name is no carrier. */
 function withoutCarriers (pair: string): string {
   if (!/[;?#]/.test(pair)) return pair
   return pair.split(/(?=[;?#])/).filter((part) => !isCarrier(nameOf(part).replace(/^[;?#]/, ''))).join('')

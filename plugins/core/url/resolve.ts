@@ -1,6 +1,4 @@
-/**
- * Raw URL -> endpoint and canonical URL (docs/clients.md). Pure and idempotent: resolving a canonical URL gives the same URL.
- */
+/** Raw URL -> endpoint and canonical URL (docs/clients.md). Pure and idempotent: resolving a canonical URL gives the same URL. */
 import type { Caller, Endpoint, Family } from '../../protocols/index.js'
 import { isPreflight } from '../door/arrival.js'
 import { endingLike, familyAsked, isRoot, isWhole, matchTail, plainTails, type TailMatch } from './match.js'
@@ -13,7 +11,7 @@ export interface Resolved {
   readonly endpoint: Endpoint
   /** Mount prefix, version, tail, and the query without credentials. */
   readonly url: string
-  /** Where the version segment starts in `url`: what stands before is the mount's and does not go upstream. */
+  /** Where the version segment begins in `url`: what precedes it belongs to the mount and is not sent upstream. */
   readonly mountLength: number
   readonly model: string | null
   readonly keys: string[] | null
@@ -29,20 +27,20 @@ export interface UrlRefusal {
   readonly family: Family
   /** The URL without credentials, safe to log. */
   readonly url: string
-  /** As of `Resolved`; a function, so that nothing that prints this object prints a secret. */
+  /** As in `Resolved`; a function, so that printing this object prints no secret. */
   readonly keys?: () => string[] | null
   /** Methods that the path has, for `method_not_allowed`. */
   readonly allow?: readonly string[]
 }
 
-/** Null: not ours. `unknown_url` is ours only below a mount that serves nothing else; who asks decides. */
+/** Null: not ours. `unknown_url` is ours only below a mount that serves nothing else; the caller decides. */
 export type Resolution = Resolved | UrlRefusal | null
 
 type Headers = Readonly<Record<string, unknown>>
 
 export type Resolve = (method: string, url: string, headers: Headers) => Resolution
 
-/** What the path holds, once its mount prefix and versions are off. `tail` is null outside the mount. */
+/** The parts of a path, without its mount prefix and versions. `tail` is null outside the mount. */
 interface Parts {
   readonly path: string
   readonly caller: Caller
@@ -50,8 +48,8 @@ interface Parts {
 }
 
 /**
- * `prefix`: the mount prefix as path (`/llm`), empty for none. `caseSensitive`: false where the router takes `/V1` for
- * `/v1`; case is significant all the same, so that such a path is refused instead of reaching a mount unguarded.
+ * `prefix`: the mount prefix as path (`/llm`), empty for none. `caseSensitive`: false if the router accepts `/V1` for `/v1`; case is
+ * significant all the same, so that such a path is refused instead of reaching a mount unguarded.
  */
 export function createResolve (prefix: string, caseSensitive = true): Resolve {
   const mount = segmentsOf(prefix)
@@ -65,7 +63,7 @@ export function createResolve (prefix: string, caseSensitive = true): Resolve {
     return { path, caller: { headers, query, versions }, tail: below === null ? null : below.slice(versions.length) }
   }
 
-  /** Refused, whatever of ours it is, and the query is gone: nobody has looked what it carries. */
+  /** Refused, whichever endpoint it is, and without the query: nobody has checked what that carries. */
   function resolveCrowded (method: string, path: string, headers: Headers): Resolution {
     const read = resolveSlowly(method, path, headers)
     if (read === null || (read.kind === 'refused' && read.code !== 'unknown_url')) return read
@@ -107,7 +105,7 @@ function readAs (method: string): string {
   return method === 'HEAD' ? 'GET' : method
 }
 
-/** By method and URL: what nearly every request is, told without taking it apart. */
+/** By method and URL: resolves nearly every request without taking it apart. */
 function canonicalUrls (base: string): ReadonlyMap<string, ReadonlyMap<string, Resolved>> {
   const byMethod = new Map<string, Map<string, Resolved>>()
   for (const [tail, list] of plainTails) {
@@ -137,7 +135,7 @@ function repairOf (prefix: string, versions: readonly string[]): string {
 
 type RefusalReason = Pick<UrlRefusal, 'code' | 'family' | 'allow'> | null
 
-/** One reading of a path that holds what two readers could read in two ways: refused where an endpoint is in it. */
+/** One reading of a path that two readers could read in two ways: refused if it contains an endpoint. */
 function doubtful ({ path, tail, caller }: Parts, mounted: boolean): RefusalReason {
   if (tail === null) return null
   const [endpoint] = matchTail(tail, caller)?.endpoints ?? endingLike(tail)
@@ -153,7 +151,7 @@ function worst (refusals: readonly RefusalReason[]): RefusalReason {
   return refusals.find((refusal) => refusal?.code === 'ambiguous_path') ?? refusals.find((refusal) => refusal !== null) ?? null
 }
 
-/** A plain path that is no endpoint of this method: doubled, of another method, or unknown below the mount. */
+/** A plain path that is no endpoint with this method: doubled, of another method, or unknown below the mount. */
 function noEndpoint ({ tail, caller }: Parts, match: TailMatch | null, method: string, mounted: boolean): RefusalReason {
   if (tail === null) return null
   const doubled = doubledFamily(tail, caller)
@@ -173,12 +171,12 @@ function noEndpoint ({ tail, caller }: Parts, match: TailMatch | null, method: s
     : null
 }
 
-/** A model in the path may have an action after it; what stands there is none that is known, or another case of one. */
+/** A model in the path may be followed by an action; this one is unknown, or differs in case from a known one. */
 function endsInWord (tail: readonly string[]): boolean {
   return tail[0] === 'models' && /(?::|%3A)[A-Za-z]+$/i.test(String(tail.at(-1)))
 }
 
-/** More than an endpoint has. Without a bound, a path of thousands of segments took half a second to refuse. */
+/** More segments than any endpoint has. Without a maximum, a path of thousands of segments took half a second to refuse. */
 const maxBaseSegments = 16
 
 /** The family of an endpoint whose tail follows another whole tail: a full endpoint URL was given as base address. */

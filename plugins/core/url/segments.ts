@@ -1,6 +1,6 @@
 /**
- * Reading a raw request path as segments, without ever decoding it into something else: what the router, the policy and
- * the upstream see must be one and the same text.
+ * Reads a raw request path as segments, without ever decoding it into something else: router, policy and upstream must see exactly the same
+ * text.
  */
 
 const versions = new Set(['v1', 'v1beta', 'v1alpha'])
@@ -10,7 +10,7 @@ export function isSuspicious (path: string): boolean {
   return path[0] !== '/' || /[^\x21-\x7e]|[\\#%;]|\/\.{1,2}(?:\/|$)/.test(path)
 }
 
-/** False for a path that the router refuses: its percent-encoding is broken. */
+/** False for a path that the router refuses, because its percent-encoding is broken. */
 export function isDecodable (path: string): boolean {
   try {
     decodeURI(path)
@@ -31,14 +31,14 @@ export function leadingVersions (segments: readonly string[]): readonly string[]
   return end < 0 ? segments : segments.slice(0, end)
 }
 
-/** What a path holds before the version segments at its end, without a slash there: the mount prefix, as path. */
+/** What precedes the version segments at the end of a path, without a slash at its end: the mount prefix, as path. */
 export function beforeVersions (path: string): string {
   const segments = segmentsOf(path)
   const end = segments.findLastIndex((segment) => !versions.has(segment)) + 1
   return segments.slice(0, end).map((segment) => `/${segment}`).join('')
 }
 
-/** How much of a text stands before the version segments at its end; any other segment of it may be anything. */
+/** Length of the text before the version segments at its end; its other segments may be anything. */
 export function lengthBeforeVersions (text: string): number {
   let end = text.length
   while (end > 0) {
@@ -49,7 +49,7 @@ export function lengthBeforeVersions (text: string): number {
   return end
 }
 
-/** A path from its first version segment on, `/` without one. */
+/** A path from its first version segment on; `/` without one. */
 export function fromVersions (path: string): string {
   const segments = segmentsOf(path)
   const at = segments.findIndex((segment) => versions.has(segment))
@@ -61,15 +61,15 @@ export function endsInVersion (path: string): boolean {
   return versions.has(segmentsOf(path).at(-1) ?? '')
 }
 
-/** The segments after a mount prefix, or null where the path is not below it. */
+/** The segments after a mount prefix; null if the path is not below it. */
 export function belowPrefix (segments: readonly string[], prefix: readonly string[]): readonly string[] | null {
   return prefix.every((segment, i) => segments[i] === segment) ? segments.slice(prefix.length) : null
 }
 
 /**
- * Everything that a path might be read as by a lenient reader: decoded any number of times, backslashes as slashes, cut
- * at `#` and `;` or freed of `;parameters`, dot segments resolved or not, blanks and controls dropped as WHATWG URL
- * parsing drops them. Only ever used to refuse, never to serve.
+ * Everything that a lenient reader might read a path as: decoded any number of times, backslashes as slashes, cut at `#` and `;` or without
+ * `;parameters`, dot segments resolved or not, blanks and controls dropped as WHATWG URL parsing drops them. Used only to refuse, never to
+ * serve.
  */
 export function readings (path: string, caseSensitive: boolean): string[][] {
   const texts = new Set<string>()
@@ -83,7 +83,7 @@ export function readings (path: string, caseSensitive: boolean): string[][] {
     if (decoded === text) break
     text = decoded
   }
-  // As a whole and once each: a path has room for thousands of segments.
+  // On the whole path and once for each reading: a path has room for thousands of segments.
   const freed = new Set([...texts].map((reading) => reading.replace(/\\/g, '/').replace(/[^!-\uffff]/g, '')))
   return [...freed].flatMap((reading) => {
     const segments = segmentsOf(reading)

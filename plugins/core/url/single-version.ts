@@ -1,9 +1,9 @@
 import { lengthBeforeVersions } from './segments.js'
 
 /**
- * Where a mount sends a model request, without versions that stand in front of the request's own: `/v1/v1/messages` has one too many,
+ * The address that a mount sends a model request to, without versions in front of the request's own: `/v1/v1/messages` has one too many,
  * and so has `/v1/v1beta/models`. They come from the mount's `rewritePrefix`, or from the base address of its upstream (docs/clients.md).
- * `own`: the canonical URL below the mount. What a host made of it otherwise stays.
+ * `own`: the canonical URL below the mount. Other changes by the host are kept.
  */
 export function withOneVersion (dest: string, own: string): string {
   const path = withoutQuery(own)
@@ -15,8 +15,8 @@ export function withOneVersion (dest: string, own: string): string {
 type BaseOf<Request> = (request: Request, base: string) => string
 
 /**
- * For what is sent without the version that its mount has in its base address: reply-from refuses what is not below that. `given` is the
- * mount's own way to say the base, which may be several or none.
+ * For a request that is sent without the version in its mount's base address: reply-from refuses addresses that are not below the base.
+ * `given` is the mount's own way to choose the base, of which there may be several or none.
  */
 export function baseWithoutVersions<Request> (given: BaseOf<Request> = (_request, base) => base): BaseOf<Request> {
   return (request, base) => {
