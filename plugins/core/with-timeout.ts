@@ -1,4 +1,4 @@
-/** What a timer can be set to, in whole milliseconds; null for no end, and for more than 24 days, after which Node ends it at once. */
+/** A timer's value in whole milliseconds; null for none, and for more than 24 days, for which Node's timers fire at once. */
 export function timerMs (ms: number): number | null {
   return ms < 2 ** 31 - 1 ? Math.ceil(ms) : null
 }

@@ -1,5 +1,5 @@
 /**
- * Paths of Google's that begin with no version: its sockets and its files. Where a mount of the whole site leads to Google, they would
- * reach it. https://ai.google.dev/api/live and https://ai.google.dev/api/files
+ * Google's paths that begin without a version: its sockets and its files. A mount that forwards a whole site to Google would serve them.
+ * https://ai.google.dev/api/live and https://ai.google.dev/api/files
  */
 export const besideVersions = /^\/+(?:ws\/+google\.|(?:(?:resumable\/+)?upload|download)\/+v1(?:alpha|beta))/i

@@ -1,13 +1,13 @@
 /**
- * What clients of agents send along that tells one conversation from another, best first: headers, then fields of the body. A
- * field that tells the person instead (`user`, `safety_identifier`) is left out, and so is what changes with each turn: the
- * first lines of a prompt may hold a number that is new each time.
+ * Fields by which agents' clients identify a conversation, best first: headers, then fields of the body. Fields that identify the person
+ * instead (`user`, `safety_identifier`) are left out, and so is what may change with each turn: even the first lines of a prompt may hold a
+ * new number each time.
  */
 export interface ConversationField {
   readonly in: 'header' | 'body'
-  /** Keys on the way to it. The last of a body's may stand within a JSON text: `metadata.user_id` of Claude Code is one. */
+  /** Keys on the path to it. The last key may be inside a JSON text in the body: `metadata.user_id` of Claude Code is one. */
   readonly path: readonly string[]
-  /** The part of a text that tells the conversation, where that is not all of it. */
+  /** The part of the text that identifies the conversation, if it is not the whole. */
   readonly part?: RegExp
 }
 

@@ -2,7 +2,7 @@ import type { EndpointOf, Family, Protocol, ProtocolExample, TellStreamError } f
 import type { Simulation } from './simulate-text.js'
 import type { TextRules } from './text-rules.js'
 
-/** What an endpoint says of itself. `path` is the tail as it is written in documents. */
+/** The fields of an endpoint's own. `path` is the tail as documented. */
 export type GivenEndpoint<Id extends string = string, Schema extends string = string> =
   & { readonly id: Id, readonly path: string, readonly schema?: Schema }
   & Partial<Omit<EndpointOf, 'id' | 'schema' | 'tail' | 'family' | 'protocol' | 'allowedBy'>>
@@ -27,7 +27,7 @@ interface GivenProtocol<Name extends string, Id extends string, Schema extends s
 }
 
 /**
- * Where aggregators take models from in place of one that fails (https://docs.litellm.ai/docs/proxy/reliability and `clientside_auth`
+ * Where aggregators read models from that replace a failing one (https://docs.litellm.ai/docs/proxy/reliability and `clientside_auth`
  * there, https://vercel.com/docs/ai-gateway/models-and-providers/model-fallbacks).
  */
 export const substituteModels: readonly string[] = [
@@ -35,11 +35,11 @@ export const substituteModels: readonly string[] = [
   'user_config.model_list.*.litellm_params.model',
 ]
 
-/** How tools for searching the web are called by their providers, and by OpenRouter whichever protocol it is asked in. */
+/** Names of web search tools at their providers, and at OpenRouter whichever protocol it is asked in. */
 export const webSearchNames = ['web_search', 'openrouter:web_search'] as const
 
 /**
- * Where they take more models from: for these, and for tools and plugins of theirs, which ask them by themselves
+ * Where aggregators read further models from: the substitutes, and models of their tools and plugins, which they ask by themselves
  * (https://openrouter.ai/docs/guides/features/server-tools/advisor, https://console.groq.com/docs/api-reference).
  */
 export const aggregatorModels: readonly string[] = [
@@ -48,8 +48,8 @@ export const aggregatorModels: readonly string[] = [
 ]
 
 /**
- * Where a router finds an endpoint, below a mount prefix: all that follows the first variable part is a wildcard. A model
- * may hold `/` and `:`, and routers bound the length of a named parameter (Fastify: 100 characters), which ids exceed.
+ * The pattern by which a router finds an endpoint, below a mount prefix: everything from the first variable part on is a wildcard. A model
+ * may contain `/` and `:`, and routers limit the length of a named parameter (Fastify: 100 characters), which ids exceed.
  */
 export function routePattern ({ family, tail }: Pick<EndpointOf, 'family' | 'tail'>): string {
   return `/${family.prefix}/${tail.join('/').replace(/:.*$/s, '*')}`
@@ -69,7 +69,8 @@ export function defineProtocol<const Name extends string, const Id extends strin
 }
 
 /**
- * Completes an endpoint: what its protocol shares, then the plain case (POST of JSON that is neither streamed nor metered), then its own.
+ * Completes an endpoint: first what its protocol shares, then the defaults (POST of JSON, neither streamed nor metered), then its own
+ * fields.
  */
 export function defineEndpoint<
   const Label extends string, const Name extends string, const Id extends string, const Schema extends string
@@ -77,7 +78,7 @@ export function defineEndpoint<
   shared: Shared<Label, Name>, { path, ...own }: GivenEndpoint<Id, Schema>
 ): EndpointOf<Label, Name, Id, Schema> {
   return {
-    // Written out: all endpoints then have one shape for V8.
+    // Written out, so that all endpoints have one shape for V8.
     protocol: shared.protocol,
     family: shared.family,
     operation: shared.operation,

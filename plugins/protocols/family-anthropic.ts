@@ -32,7 +32,7 @@ export const anthropic: Family = {
   ],
   queryCarriers: [],
   modelPrefix: '',
-  // Both are sent by current official SDKs, old and new major.
+  // Current official SDKs send both, in the old and the new major version.
   versionHeader: { name: 'anthropic-version', accepted: ['2023-06-01', '2026-10-21'] },
   upstreamHeader: (secret) => ['x-api-key', secret],
   errorBody,

@@ -45,14 +45,14 @@ export const gemini: Family = {
     { in: 'query', name: 'key' },
     { in: 'header', name: 'authorization', scheme: 'bearer', optional: 'gemini-bearer' },
   ],
-  // System parameters (https://cloud.google.com/apis/docs/system-parameters), which may all stand with `$`. The last three carry
-  // whole headers, and another method and type of the body than were decided about.
+  // System parameters (https://cloud.google.com/apis/docs/system-parameters), each of which may begin with `$`. The last three carry whole
+  // headers, and another method and body type than were decided about.
   queryCarriers: ['key', 'access_token', 'oauth_token', 'bearer_token', 'httpheaders', 'httpmethod', 'ct'],
   modelPrefix: 'models/',
   versionHeader: null,
   upstreamHeader: (secret) => ['x-goog-api-key', secret],
   errorBody,
-  // Clients read the envelope's RetryInfo instead.
+  // Clients read the RetryInfo of the envelope instead.
   limitHeaders: () => ({}),
   // No `event:` line: the official client drops such events silently.
   streamError: (facts) => `data: ${JSON.stringify(errorBody(facts))}\n\n`,

@@ -1,10 +1,10 @@
 /** OpenAI conventions: `Authorization: Bearer`, `/v1`, `{error:{message,type,param,code}}` with all four keys present. */
 import type { ErrorFacts, ErrorKind, Family, StreamFacts } from './types.js'
 
-// Types as the public API uses them; SDKs pick the class by status and show `type` and `code`.
+// Types as in the public API; SDKs choose the class by status and show `type` and `code`.
 const types: Readonly<Record<ErrorKind, string>> = {
   invalid_request: 'invalid_request_error',
-  // The public API says `invalid_request_error` here too; wrappers of many providers then take a missing key for a bad body.
+  // The public API says `invalid_request_error` here too, but wrappers of many providers then take a missing key for a bad body.
   authentication: 'authentication_error',
   permission: 'invalid_request_error',
   billing: 'insufficient_quota',
@@ -25,7 +25,7 @@ function errorBody (facts: ErrorFacts): Record<string, unknown> {
 }
 
 function failedChunk (facts: ErrorFacts, { id, model, createdAt }: StreamFacts): string {
-  // No `choices`: clients that know no errors would take it for one chunk more, and what follows for a clean end.
+  // No `choices`: clients that know no errors would take it for one more chunk, and the rest for a clean end.
   const chunk = id === null ? {} : { id, object: 'chat.completion.chunk', created: createdAt, model }
   return `data: ${JSON.stringify({ ...chunk, ...errorBody(facts) })}\n\n`
 }
@@ -38,7 +38,7 @@ export const openai: Family = {
     { in: 'header', name: 'authorization', scheme: 'bearer' },
     { in: 'header', name: 'api-key', optional: 'api-key' },
   ],
-  // As compatible servers and their API management take it.
+  // As compatible servers and their API management accept it.
   queryCarriers: ['api_key', 'apikey', 'subscription_key'],
   modelPrefix: '',
   versionHeader: null,

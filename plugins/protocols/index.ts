@@ -19,7 +19,7 @@ export type Endpoint = EndpointOf<ProtocolLabel, ProtocolName>
 
 export const families: Readonly<Record<FamilyName, Family>> = { openai, anthropic, gemini }
 
-/** All endpoints but the model lists, which need headers to be told apart. */
+/** All endpoints except the model lists, which are distinguished by headers. */
 export const endpoints: readonly Endpoint[] = protocols.flatMap<Endpoint>((protocol) => protocol.endpoints)
 
 export const modelLists = models
@@ -29,36 +29,36 @@ export function modelPaths ({ modelField, otherModels }: Endpoint): readonly str
   return modelField === null ? otherModels : [modelField]
 }
 
-/** What of a request tells the family of an address that several of them share. */
+/** The parts of a request that identify the family of an address which several families share. */
 export interface Caller {
   readonly headers: Readonly<Record<string, unknown>>
-  /** With its `?`, or empty. */
+  /** Including its `?`, or empty. */
   readonly query: string
   /** The version segments of the raw path, in order. */
   readonly versions: readonly string[]
 }
 
 /**
- * The family by headers and query alone, for the model list and for paths that are nobody's (docs/clients.md). Where no
- * header tells it, a version that only one family uses does.
+ * The family by headers and query, for the model list and for paths of no endpoint (docs/clients.md). If no header identifies it, a version
+ * that only one family uses does.
  */
 export function familyOf ({ headers, query, versions }: Caller): FamilyName {
   if (headers['anthropic-version'] !== undefined) return 'anthropic'
   if (headers['x-goog-api-key'] !== undefined || /[?&]key=/.test(query)) return 'gemini'
   if (headers.authorization !== undefined) return 'openai'
   if (versions.includes('v1beta')) return 'gemini'
-  // Its caller is told of its version header, and not to send another family's key.
+  // Such a caller is told of its version header, and not to send another family's key.
   return headers['x-api-key'] === undefined ? 'openai' : 'anthropic'
 }
 
-/** Headers and cookies that may carry a secret in any family, or at what stands in front of one: none of them is ever forwarded. */
+/** Headers and cookies that may carry a secret in any family, or for a proxy in front of one: none of them is ever forwarded. */
 export const credentialHeaders: readonly string[] = [
   'authorization', 'proxy-authorization', 'api-key', 'x-api-key', 'x-goog-api-key', 'cookie',
   'apikey', 'ocp-apim-subscription-key', 'x-auth-token', 'x-access-token', 'x-authorization', 'x-goog-iam-authorization-token',
 ]
 
 /**
- * What proxies that sign callers in hand to the server behind them, and what callers show to such a proxy: none of it is for a provider.
+ * What proxies that sign callers in pass to the server behind them, and what callers send to such a proxy: none of it is for a provider.
  * Cloudflare Access, Google IAP and Cloud Run, AWS load balancers, oauth2-proxy, Azure App Service, Pomerium, authentik.
  */
 export const signInHeaders: readonly string[] = [
@@ -69,8 +69,9 @@ export const signInHeaders: readonly string[] = [
 ]
 
 /**
- * What proxies and content networks in front tell of a caller: its address, country or certificate, or who it is at a sign-in. Providers
- * behind Cloudflare answer 403 where its own come from elsewhere (error 1000); those of its AI Gateway are for callers to set.
+ * What proxies and content networks in front add about a caller: its address, country or certificate, or its identity at a sign-in.
+ * Providers behind Cloudflare answer 403 if its own headers come from elsewhere (error 1000); those of its AI Gateway are for callers to
+ * set.
  */
 export const frontHeaders = new RegExp(`^(?:${[
   'x-forwarded', 'x-original-forwarded-', '(?:x-)?(?:true-|cluster-|fastly-|fly-|azure-)?client-?ip$', 'x-azure-socketip$',
@@ -80,16 +81,16 @@ export const frontHeaders = new RegExp(`^(?:${[
 ].join('|')})`)
 
 /**
- * What other gateways, as an upstream may be one, take a secret from, the name of one that they keep, or an address: they would send the
- * upstream's credential there. Bifrost, Cloudflare AI Gateway, Helicone, LiteLLM, Portkey. For the headers of an upstream's own.
+ * Headers by which other gateways, as an upstream may be one, take a secret, the name of a stored one, or an address, to which they would
+ * send the upstream's credential. Bifrost, Cloudflare AI Gateway, Helicone, LiteLLM, Portkey. For the headers of an upstream's own.
  */
 export const gatewayHeaders: readonly string[] = [
   'cf-aig-authorization', 'helicone-auth', 'helicone-target-url', 'helicone-openai-api-base', 'x-litellm-api-key', 'x-portkey-api-key',
   'x-portkey-custom-host', 'x-portkey-config', 'x-portkey-virtual-key', 'x-portkey-provider', 'x-bf-vk', 'cf-aig-byok-alias',
 ]
 
-/** The same of queries, as `Family.queryCarriers`. */
+/** The same for queries, as in `Family.queryCarriers`. */
 export const credentialParameters: readonly string[] = Object.values(families).flatMap(({ queryCarriers }) => queryCarriers)
 
-/** Headers that Azure takes a model from: who draws, and who answers where several stand behind one address. */
+/** Headers by which Azure chooses a model: the image model, and the deployment where several share one address. */
 export const modelHeaders: readonly string[] = ['x-ms-oai-image-generation-deployment', 'azureml-model-deployment']

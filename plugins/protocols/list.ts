@@ -9,7 +9,7 @@ import type { Family } from './types.js'
 /** Every protocol. A new one is a folder beside this file and a line in this list, a schema and its fixtures. */
 export const protocols = [chatCompletions, responses, images, embeddings, messages, generateContent] as const
 
-// Lists of words: the declarations of the package then say these words, and not what all the protocols are made of.
+// Lists of names: so the declarations of the package contain these names, and not the content of all protocols.
 export const protocolNames = protocols.map(({ name }) => name)
 export const endpointIds = protocols.flatMap(({ endpoints }) => endpoints.map(({ id }) => id))
 export const schemaNames = protocols.flatMap(({ endpoints }) => endpoints.flatMap(({ schema }) => schema ?? []))
@@ -17,13 +17,13 @@ export const schemaNames = protocols.flatMap(({ endpoints }) => endpoints.flatMa
 /** What a group may be allowed to use. */
 export type ProtocolName = typeof protocolNames[number]
 
-/** What an option about single endpoints calls them: `messages.count_tokens`. */
+/** Name of an endpoint in options about single endpoints: `messages.count_tokens`. */
 export type EndpointId = typeof endpointIds[number]
 
-/** A schema of this package, by its file in `schemas/` without the ending. */
+/** A schema of this package, by its file in `schemas/` without the extension. */
 export type SchemaName = typeof schemaNames[number]
 
-/** A label for metrics and logs: a protocol, or what belongs to a whole family: its model list, and upgrades to sockets. */
+/** A label for metrics and logs: a protocol, or what belongs to a whole family: its model list, and WebSocket upgrades. */
 export type ProtocolLabel = ProtocolName | 'models' | 'sockets'
 
 export function protocolsOf (family: Family): readonly ProtocolName[] {

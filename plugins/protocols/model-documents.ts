@@ -1,4 +1,4 @@
-/** Models as each family's own API lists them, of names alone: what else providers tell of a model, a list of names does not know. */
+/** Models in the format of each family's own API, from names only: other facts that providers report are not known here. */
 import type { FamilyName } from './types.js'
 
 interface ModelDocuments {

@@ -1,9 +1,9 @@
-/** What the replies of one family's protocols share: third parties mix the names of all of them. */
+/** What the replies of one family's protocols share: third parties mix the field names of all of them. */
 import { nowhere, plainCount, statedCosts, type ServedRules } from './served-rules.js'
 import type { TextPlace } from './text-rules.js'
 import { noCounts, noHead, type UsageCounts } from './usage-rules.js'
 
-/** Chat-style and responses-style names alike. What is kept for 12 hours has a price of its own: it is what is kept longer. */
+/** Field names of chats and of responses alike. What is kept for 12 hours has a price of its own, so it counts as the longer lifetime. */
 export const openaiCounts: UsageCounts = {
   ...noCounts,
   input: ['prompt_tokens', 'input_tokens'],
@@ -30,12 +30,12 @@ export const openaiCounts: UsageCounts = {
 export const openaiSearches: readonly string[] = ['server_tool_use.web_search_requests', 'server_tool_use_details.web_search_requests']
 
 /**
- * https://platform.openai.com/docs/api-reference/chat/object (`service_tier`): the tier that served it, which may differ from
- * the one asked for; `fast` is answered as `priority`. Others of the family state their own cost inside the usage, and their searches
+ * https://platform.openai.com/docs/api-reference/chat/object (`service_tier`): the tier that served the request, which may differ from the
+ * requested one; `fast` is answered as `priority`. Others of the family state their own cost inside the usage, and their searches
  * (https://openrouter.ai/docs/client-sdks/python/components/servertoolusedetails).
  */
 export const openaiServed: ServedRules = {
-  // Vertex AI's by this protocol.
+  // Vertex AI with this protocol.
   tier: { ...nowhere, reply: ['service_tier'], usage: [['extra_properties', 'google', 'traffic_type']], asked: ['service_tier'] },
   speed: nowhere,
   region: nowhere,
@@ -66,7 +66,7 @@ export const openaiReply = {
   request: null,
 } as const
 
-/** Words of the model in the chunks and replies of chats. */
+/** Where chunks and replies of chats have the model's text. */
 export const choiceTexts: readonly TextPlace[] = [
   { path: ['choices', '*', 'message', 'content'], type: null },
   { path: ['choices', '*', 'delta', 'content'], type: null },

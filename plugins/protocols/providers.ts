@@ -1,4 +1,4 @@
-/** Providers that a new configuration begins with: where each is, and the variable that its own libraries read a key from. */
+/** Providers for a new configuration: address, and the variable from which their own libraries read a key. */
 import { anthropic } from './family-anthropic.js'
 import { gemini } from './family-gemini.js'
 import { openai } from './family-openai.js'
@@ -6,10 +6,10 @@ import { protocolsOf, type ProtocolName } from './list.js'
 import type { Family } from './types.js'
 
 export interface Provider {
-  /** What its upstream is called. */
+  /** Name of its upstream. */
   readonly name: string
   readonly url: string
-  /** The first that is set counts. */
+  /** The first one that is set counts. */
   readonly variables: readonly [string, ...string[]]
   readonly protocols: readonly ProtocolName[]
 }

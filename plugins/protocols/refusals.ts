@@ -1,10 +1,10 @@
 /**
- * How providers word what concerns the account that was used and not the request, and when to come again. Types and statuses are
- * not to be relied on: a bad key is 400 with one provider and 401 with another, a spent budget 400, 402, 403 or 429.
+ * How providers word refusals that concern the account and not the request, and when to retry. Types and statuses are not reliable: a bad
+ * key is 400 with one provider and 401 with another, a spent budget 400, 402, 403 or 429.
  */
 
 /**
- * Account is spent, stopped or unknown. OpenAI: https://help.openai.com/en/articles/5955604; Anthropic:
+ * The account is spent, stopped or unknown. OpenAI: https://help.openai.com/en/articles/5955604; Anthropic:
  * https://docs.anthropic.com/en/api/errors; Gemini: https://ai.google.dev/gemini-api/docs/troubleshooting.
  */
 const accountWords: readonly RegExp[] = [
@@ -17,17 +17,17 @@ const accountWords: readonly RegExp[] = [
 
 const statusesWithWords: ReadonlySet<number> = new Set([400, 403, 429])
 
-/** True for statuses whose body has to be read to know whether the account is meant. */
+/** True for statuses whose body must be read to know whether the account is meant. */
 export function mayNameAccount (status: number): boolean {
   return statusesWithWords.has(status)
 }
 
-/** Letters, a blank or `_`, escaped as no serializer does it: it may spell anything. */
+/** Escaped letters, blanks or `_`, which no serializer writes: they may spell anything. */
 const spelled = /\\u00(?:20|5f|4[1-9a-f]|5[0-9a]|6[1-9a-f]|7[0-9a])/i
 
 /**
- * `said`: what the request itself had in it, in pieces that overlap. Providers repeat what they do not take of one, the name of a field or
- * the value of a header: a caller could put these words into their mouths, and have the credential of all others left alone.
+ * `said`: the contents of the request, in overlapping pieces. Providers repeat what they do not accept, such as the name of a field or the
+ * value of a header: a caller could place these words there, and so stop the use of the credential for all others.
  */
 export function namesAccount (body: Buffer, said: () => Iterable<string>): boolean {
   const text = body.toString('utf8', 0, 16 * 1024)
@@ -43,16 +43,16 @@ export function namesAccount (body: Buffer, said: () => Iterable<string>): boole
 }
 
 /**
- * What is refused is something of the request itself: an organisation or a project in a header of its caller's, whose clients take it from
- * the environment; a file or cached content that is gone, or was never there; its content (https://openrouter.ai/docs/errors, and xAI, who
- * charges for each); or its size, which is beyond all that the account may use in a minute, or has left.
+ * The refusal concerns the request itself: an organisation or a project in a header of the caller, whose client takes it from the
+ * environment; a file or cached content that is gone, or never existed; its content (https://openrouter.ai/docs/errors, and xAI, who
+ * charges for each); or its size, which is more than the account may use in a minute, or has left.
  */
 const requestWords: readonly RegExp[] = [
   /"(?:mismatched|invalid)_(?:organization|project)"/, /"USER_PROJECT_DENIED"/, /permission to access the file/i, /cachedcontent not found/i,
   /violates usage guidelines/i, /"flagged_input"/, /request too large for/i, /can only afford [1-9]/i,
 ]
 
-/** True where a refusal says nothing of the credential, or its account, to others. */
+/** True if a refusal says nothing about the credential, or its account, for other requests. */
 export function namesRequest (body: Buffer): boolean {
   const text = body.toString('utf8', 0, 16 * 1024)
   return requestWords.some((words) => words.test(text))
@@ -60,25 +60,25 @@ export function namesRequest (body: Buffer): boolean {
 
 type Headers = Readonly<Record<string, unknown>>
 
-/** Longer than this no provider's window is: a larger number of seconds is a point in time, and one that is larger still tells it in ms. */
+/** No provider's window is longer: a larger number is a point in time, in seconds or, if larger still, in milliseconds. */
 const thirtyDays = 30 * 86_400
 const endOfSeconds = 1e11
-/** Windows that tell when they are free again. */
+/** Headers that state when a window is free again. */
 const resets = [
   'x-ratelimit-reset', 'x-ratelimit-reset-requests', 'x-ratelimit-reset-tokens',
   'anthropic-ratelimit-requests-reset', 'anthropic-ratelimit-input-tokens-reset', 'anthropic-ratelimit-output-tokens-reset',
 ] as const
 
 /**
- * After how many milliseconds a refused request may come again, as the reply tells it; null where it does not. `retry-after`
- * is RFC 9110 10.2.3, `retry-after-ms` is Azure's, the rest tells windows of which the first that ends counts.
+ * Milliseconds after which a refused request may be repeated, as stated by the reply; null if it does not say. `retry-after` is RFC 9110
+ * 10.2.3, `retry-after-ms` is Azure's, the rest state windows, of which the first to end counts.
  */
 export function waitMsOf (headers: Headers, body: Buffer, nowMs: number): number | null {
   return numberOf(headers['retry-after-ms']) ?? untilMs(headers['retry-after'], nowMs) ??
     smallest(resets.map((name) => untilMs(headers[name], nowMs))) ?? retryInfoMs(body)
 }
 
-/** Of seconds, of a point in time (OpenRouter tells it in milliseconds since the epoch), of `6m0s` or `850ms`, or of a date. */
+/** Reads seconds, a point in time (OpenRouter's is in milliseconds since the epoch), `6m0s` or `850ms`, or a date. */
 function untilMs (value: unknown, nowMs: number): number | null {
   const number = numberOf(value)
   if (number === null) return durationMs(value) ?? dateMs(value, nowMs)
@@ -94,7 +94,7 @@ function durationMs (value: unknown): number | null {
   )
 }
 
-/** `google.rpc.RetryInfo`, which stands in the body. */
+/** `google.rpc.RetryInfo`, which is in the body. */
 function retryInfoMs (body: Buffer): number | null {
   const [, seconds] = /"retryDelay"\s*:\s*"(\d+(?:\.\d+)?)s"/.exec(body.toString('utf8', 0, 16 * 1024)) ?? []
   return seconds === undefined ? null : Number(seconds) * 1_000

@@ -1,28 +1,28 @@
 /**
- * What all simulated replies share: what is asked for, one text in pieces, and an exact count. A simulated token is
- * four characters of the request's JSON, or one piece of the reply; what matters is that every reply says what it used.
+ * What all simulated replies share: the request, one text in pieces, and an exact count. A simulated token is four characters of the
+ * request's JSON, or one piece of the reply; what matters is that every reply reports its usage.
  */
 
 /** One request to the simulated upstream. */
 export interface Ask {
   /** Unique part of the reply's ids. */
   readonly id: string
-  /** The id that the path names, null where it names none. */
+  /** The id in the path; null if there is none. */
   readonly named: string | null
   /** Seconds since the epoch. */
   readonly createdAt: number
   readonly model: string
-  /** The parsed body, or the query where there is none. */
+  /** The parsed body, or the query if there is none. */
   readonly body: unknown
 }
 
-/** One event of a stream. A string is sent as it is, anything else as JSON. */
+/** One event of a stream. A string is sent unchanged, anything else as JSON. */
 export interface SimulatedEvent {
   readonly event?: string
   readonly data: unknown
 }
 
-/** How one endpoint answers: whole, and event by event where it streams. */
+/** How one endpoint answers: whole, and event by event if it streams. */
 export interface Simulation {
   readonly reply: (ask: Ask) => Record<string, unknown>
   readonly events?: (ask: Ask) => readonly SimulatedEvent[]
@@ -31,26 +31,26 @@ export interface Simulation {
 const sentence = 'Hello! This answer comes from the simulated upstream inside the gateway: your key was known, your request was valid, ' +
   'and every token was counted.'
 
-/** The reply's text, a token each. */
+/** The reply's text; each piece is a token. */
 export const pieces: readonly string[] = sentence.split(/(?= )/)
 export const text = sentence
 
-/** Tokens that a simulated model thinks with, where it says so. */
+/** Thinking tokens of a simulated model, where it reports any. */
 export const reasoningTokens = 16
 
-/** What stands for signed or encrypted thoughts: base64, for a client to send back as it is. */
+/** In place of signed or encrypted thoughts: base64, for a client to send back unchanged. */
 export const signature = Buffer.from('simulated').toString('base64')
 
 export function countTokens (value: unknown): number {
   return Math.ceil(String(JSON.stringify(value)).length / 4)
 }
 
-/** `field(body, 'stream_options', 'include_usage')`; undefined where any part is not there. */
+/** `field(body, 'stream_options', 'include_usage')`; undefined if any part is missing. */
 export function field (value: unknown, ...names: readonly string[]): unknown {
   return names.reduce<unknown>((found, name) => Reflect.get(Object(found), name), value)
 }
 
-/** A whole number that a request may hold, within 1 and `max`, or what stands for it. */
+/** A whole number of a request, limited to 1 to `max`, or the default. */
 export function wholeNumber (value: unknown, otherwise: number, max: number): number {
   const number = Number.isInteger(value) ? Number(value) : otherwise
   return Math.min(Math.max(number, 1), max)

@@ -1,6 +1,6 @@
 /**
- * Where requests and replies hold the words of callers and models, and how requests set a model, as data for traces. Paths are
- * lists of object keys; `*` is each element of a list.
+ * Where requests and replies hold the texts of callers and models, and how requests set a model, as data for traces. Paths are lists of
+ * object keys; `*` is each element of a list.
  */
 
 export type FieldPath = readonly string[]
@@ -12,7 +12,7 @@ export interface TextPlace {
   readonly type: string | null
 }
 
-/** How a request sets the model: of several paths the first that holds a number counts. */
+/** How a request sets the model: of several paths the first with a number counts. */
 export interface ModelSettings {
   readonly temperature: readonly FieldPath[]
   readonly topP: readonly FieldPath[]
@@ -21,7 +21,7 @@ export interface ModelSettings {
 }
 
 export interface TextRules {
-  /** Fields of a request that hold what the caller said, as a text, a message, or a list of them; the first that is there counts. */
+  /** Fields of a request with the caller's input, as a text, a message, or a list of them; the first that exists counts. */
   readonly input: readonly string[]
   /** The field of a message that holds its text or its parts. */
   readonly parts: string

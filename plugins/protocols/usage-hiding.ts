@@ -1,11 +1,11 @@
 /**
- * What of a request would have a reply of Google's hide its usage, which may stand behind the address of any protocol. With `$`, too.
- * https://cloud.google.com/apis/docs/system-parameters
+ * Request parameters and headers that make a reply of Google, which may be behind the address of any protocol, hide its usage. Also with
+ * `$` in front. https://cloud.google.com/apis/docs/system-parameters
  */
 export const usageHiding: {
-  /** Query parameters, and the values of each that do not. */
+  /** Query parameters, and the values of each that hide nothing. */
   readonly parameters: ReadonlyMap<string, readonly string[]>
-  /** Headers, and the values that do. */
+  /** Headers, and the values that hide usage. */
   readonly headers: ReadonlyMap<string, RegExp>
 } = {
   parameters: new Map([['fields', []], ['callback', []], ['alt', ['sse', 'json', 'json;enum-encoding=int']]]),

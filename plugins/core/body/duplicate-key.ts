@@ -1,7 +1,7 @@
 import { closeArray, closeObject, colon, openArray, openObject, quote } from './bytes.js'
 import { closingQuote } from './json-text.js'
 
-/** The first top-level key that a well-formed object holds twice, however it is spelled; null for none. */
+/** The first top-level key that a well-formed object has twice, in whatever spelling; null for none. */
 export function duplicateKey (bytes: Buffer): string | null {
   const seen = new Set<string>()
   let depth = 0

@@ -1,19 +1,19 @@
 interface RepeatedName {
   readonly path: ReadonlyArray<string | number>
-  /** Where it stands again, counted from 1. */
+  /** Line of the second occurrence, counted from 1. */
   readonly line: number
 }
 
 interface Open {
   readonly names: Set<string>
-  /** The name or the index that is read now. */
+  /** The name or the index that is being read. */
   at: string | number
 }
 
-/** A string, with its colon where it is a name; or a sign that begins, parts or ends values. */
+/** A string, with its colon if it is a name; or a character that opens, separates or closes values. */
 const tokens = /"(?:[^"\\]|\\.)*"(\s*:)?|[{}[\],]/g
 
-/** The first name that an object of a well-formed JSON text holds twice, however it is spelled: parsers take the last one in silence. */
+/** The first name that an object of a well-formed JSON text has twice, in whatever spelling: parsers silently use the last one. */
 export function repeatedName (text: string): RepeatedName | null {
   const open: Open[] = []
   for (const { 0: token, 1: colon, index } of text.matchAll(tokens)) {

@@ -4,7 +4,7 @@ import type { Cost } from '../money/cost.js'
 import type { Group, Key, Outcome, ProtocolLabel, TokenUsage } from '../types.js'
 
 class ModelRequestView implements ModelRequest {
-  // Private: whoever prints a view sees what it is for, and not what the plugins pass to each other.
+  // Private, so that printing a view shows its public fields, and not what the plugins pass to each other.
   readonly #call: ModelCall
 
   constructor (call: ModelCall) {
@@ -23,14 +23,14 @@ class ModelRequestView implements ModelRequest {
   get outcome (): Outcome | null { return this.#call.outcome }
   get upstream (): string | null { return this.#call.routing.upstream }
 
-  /** For a log line of the host's: names and numbers. */
+  /** For a log line of the host: names and numbers. */
   toJSON (): Record<string, unknown> {
     const { id, protocol, endpoint, model, stream, key, group, usage, cost, outcome, upstream } = this
     return { id, protocol, endpoint, model, stream, key: key?.id ?? null, group: group?.id ?? null, usage, cost, outcome, upstream }
   }
 }
 
-/** Made when somebody asks for it, the same each time. */
+/** Made on demand, and then always the same object. */
 export function modelRequestOf (call: ModelCall): ModelRequest {
   call.view ??= new ModelRequestView(call)
   return call.view

@@ -7,7 +7,7 @@ import { parametersOf, readAs } from '../url/query.js'
 const named = [...usageHiding.parameters].map(([name, harmless]) => ({ name, harmless, isMeant: readAs([name]) }))
 const isHiding = readAs([...usageHiding.parameters.keys()])
 
-/** 400 where a metered request asks for a reply that would hide its usage, null for any other: a caller could choose what it pays. */
+/** 400 if a metered request asks for a reply that would hide its usage, null otherwise: a caller could choose what it pays. */
 export function checkHiding ({ endpoint, url }: ModelCall, headers: IncomingHttpHeaders): GatewayError | null {
   if (endpoint.metered === 'no') return null
   const name = hidingParameter(url) ?? hidingHeader(usageHiding.headers, headers)
@@ -24,7 +24,7 @@ function hidingParameter (url: string): string | null {
 
 function hidingHeader (known: ReadonlyMap<string, RegExp>, headers: IncomingHttpHeaders): string | null {
   for (const name in headers) {
-    // A server behind may read `_` as `-`.
+    // A server behind the gateway may read `_` as `-`.
     const plain = name.includes('_') ? name.replaceAll('_', '-') : name
     if (known.get(plain)?.test(String(headers[name])) === true) return plain
   }

@@ -1,6 +1,6 @@
-/** A name that was probably meant, for messages about one that is not known. */
+/** Suggests a name that was probably meant, for messages about an unknown one. */
 
-/** `; did you mean chat?`, or nothing where no name is near. */
+/** `; did you mean chat?`, or an empty text if no name is similar. */
 export function didYouMean (text: string, names: readonly string[]): string {
   const [best] = names
     .map((name) => ({ name, away: distance(text.toLowerCase(), name.toLowerCase()) }))
@@ -9,7 +9,7 @@ export function didYouMean (text: string, names: readonly string[]): string {
   return best === undefined ? '' : `; did you mean ${best.name}?`
 }
 
-/** Letters put in, left out, replaced, or swapped with the next one: the optimal string alignment distance. */
+/** Letters inserted, left out, replaced, or swapped with the next one: the optimal string alignment distance. */
 function distance (from: string, to: string): number {
   let before: number[] = []
   let last = Array.from({ length: to.length + 1 }, (_, i) => i)

@@ -1,6 +1,7 @@
 /**
- * Whether a name fits a pattern with a `*`, which is any run of characters, also none; no other sign has a meaning. Each character is
- * looked at once: an expression begins anew at each place for each `*`, and held the process for minutes over a name that a caller made up.
+ * Returns a check whether a name matches a pattern in which `*` stands for any run of characters, including none; no other character is
+ * special. Each character is read once: a regular expression starts again at each position for each `*`, and blocked the process for
+ * minutes on a name that a caller made up.
  */
 export function globOf (pattern: string): (name: string) => boolean {
   const [first = '', ...middle] = pattern.split('*')

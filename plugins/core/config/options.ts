@@ -4,7 +4,7 @@ import { isObject } from '../body/json-object.js'
 
 /** A plugin option or configuration field is wrong. Thrown at registration; the message names the option's path. */
 export class OptionError extends createError<[string, string]>('LLM_GATEWAY_OPTION', 'option %s %s', 500) {
-  /** What it says of the option at `path`, which may hold blanks: as the name of a header does that is none. */
+  /** The option, whose name may contain blanks, such as an invalid header name, and the message about it. */
   readonly path: string
   readonly words: string
 
@@ -15,14 +15,14 @@ export class OptionError extends createError<[string, string]>('LLM_GATEWAY_OPTI
   }
 }
 
-/** A mount that relies on the gateway, and below which nothing would be taken for a model request. `pattern`: of its route. */
+/** The error for a mount that relies on the gateway, but below which nothing would count as a model request. `pattern`: of its route. */
 export function unguardedMount (pattern: string): Error {
   return new OptionError(
     'prefix', `must be what stands before the version below ${pattern}: that mount spreads proxyOptions(), and would ask nobody for a key`
   )
 }
 
-/** A program or package that the configuration asks for is not installed. */
+/** A program or package that the configuration needs is not installed. */
 export const MissingPeerError = createError<[string, string]>(
   'LLM_GATEWAY_MISSING_PEER', '%s needs a package that is not installed: npm install %s', 500
 )
@@ -31,7 +31,7 @@ type Check =
   | 'a string' | 'a boolean' | 'a function' | 'an object' | 'an object or false' | 'a whole number of at least 0'
   | 'a whole number of at least 1' | 'a whole number of 0 to 2147483647' | 'a whole number of 1 to 2147483647'
 
-/** A timer that is set to more, 24 days, ends at once. */
+/** 24 days: a timer that is set to more ends at once. */
 const longestMs = 2 ** 31 - 1
 
 function isWhole (least: number, most = Infinity): (value: unknown) => boolean {
@@ -53,8 +53,8 @@ const checks: Readonly<Record<Check, (value: unknown) => boolean>> = {
 type OptionTable = Readonly<Record<string, Check | 'anything'>>
 
 /**
- * Checks a plugin's options against a table of what each must be; an absent option is fine, an unknown one is not.
- * Throws `LLM_GATEWAY_OPTION`, naming `plugin.option`, and every other one that is wrong.
+ * Checks a plugin's options against a table of their types; an absent option is valid, an unknown one is not. Throws `LLM_GATEWAY_OPTION`,
+ * naming `plugin.option`, and every other wrong option.
  */
 export function checkOptions (plugin: string, options: object, table: OptionTable): void {
   if (!isObject(options)) throw new OptionError(plugin, 'must be an object')
@@ -73,14 +73,14 @@ function mistakeIn (name: string, value: unknown, table: OptionTable): string | 
   return value === undefined || check === 'anything' || checks[check](value) ? null : `must be ${check}`
 }
 
-/** Throws `LLM_GATEWAY_OPTION` where what is given lacks a method that is needed: a whole state in place of its keys, for example. */
+/** Throws `LLM_GATEWAY_OPTION` if the value lacks a required method: for example a whole state in place of its keys. */
 export function checkMethods (option: string, value: object | undefined, methods: readonly string[]): void {
   if (value === undefined) return
   const missing = methods.find((name) => typeof Reflect.get(value, name) !== 'function')
   if (missing !== undefined) throw new OptionError(option, `has no method ${missing}`)
 }
 
-/** Throws `LLM_GATEWAY_OPTION` where an option is given and is no list of texts that are not empty. */
+/** Throws `LLM_GATEWAY_OPTION` if an option is given and is no list of texts that are not empty. */
 export function checkTexts (option: string, value: unknown): void {
   if (value === undefined) return
   if (!Array.isArray(value)) throw new OptionError(option, 'must be a list')
@@ -88,18 +88,18 @@ export function checkTexts (option: string, value: unknown): void {
   if (wrong >= 0) throw new OptionError(`${option}[${wrong}]`, 'must be a text that is not empty')
 }
 
-/** What to say of a text that is not there, null for one that is: mostly it is read from a variable that is not set. */
+/** The message for a missing text, null if there is one: mostly it is read from an environment variable that is not set. */
 export function missingText (value: unknown): string | null {
   if (value === undefined) return 'is undefined: where it is read from an environment variable, that one is not set'
   return value === '' ? 'is empty: where it is read from an environment variable, that one is set to nothing' : null
 }
 
-/** Throws `LLM_GATEWAY_OPTION` where an option is given and is none of its values. */
+/** Throws `LLM_GATEWAY_OPTION` if an option is given and is none of its values. */
 export function checkChoice (option: string, value: unknown, choices: readonly string[]): void {
   if (value !== undefined && !choices.some((choice) => choice === value)) throw new OptionError(option, `must be ${choices.join(' or ')}`)
 }
 
-/** What is not given, or is undefined as the value of a variable that is not set, has its default. */
+/** An option that is missing, or undefined because its variable is not set, gets its default. */
 export function withDefaults<T extends object> (defaults: T, options: Partial<T>): T {
   return { ...defaults, ...Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) }
 }

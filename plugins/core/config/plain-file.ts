@@ -1,18 +1,18 @@
 /**
- * Files that are read while callers are served, and that anything may have taken the place of: to open a pipe waits for its other side, on
- * the loop or in one of the few threads that a process has for disks and names; and what has no end takes all memory.
+ * Reads files while callers are served. Anything may have replaced such a file: opening a pipe waits for its other side, on the event loop
+ * or in one of the few threads that a process has for disks and names; and reading what has no end takes all memory.
  */
 import { closeSync, constants, fstatSync, openSync, readFileSync, type BigIntStats } from 'node:fs'
 import { open } from 'node:fs/promises'
 
-/** A list of every model's prices has a quarter of it. */
+/** Four times the size of a list of every model's prices. */
 export const maxPlainBytes = 8 * 1024 * 1024
 
 const flags = constants.O_RDONLY | constants.O_NONBLOCK
-// As big integers: the plain form leaves behind what Node's `realpathSync` looks at (lib/fs.js of Node 20 to 24).
+// As big integers: the plain form leaves behind what Node's `realpathSync` reads (lib/fs.js of Node 20 to 24).
 const asBig = { bigint: true } as const
 
-/** Why a file is not read; `code` is told as those of the system are. */
+/** Why a file is not read; `code` is shown like the codes of the system. */
 class UnfitFileError extends Error {
   readonly code: string
 
@@ -22,7 +22,7 @@ class UnfitFileError extends Error {
   }
 }
 
-/** True for what is there and is not read: it is no file, or too long a one. */
+/** True for something that exists but is not read: it is no file, or too long. */
 export function isUnfit (error: unknown): boolean {
   return error instanceof UnfitFileError
 }

@@ -1,7 +1,7 @@
 import type { Document, ErrorCode, ToJSOptions, visit as Visit } from 'yaml'
 
 /**
- * Of an operator's own file, in which a thousand groups may share one anchor: the parser takes its hundredth alias for an attack. A text
+ * For an operator's own file, in which a thousand groups may share one anchor: the parser takes its hundredth alias for an attack. A text
  * that grows with each alias of aliases is still refused.
  */
 export const plainValues: ToJSOptions = { maxAliasCount: 100_000 }
@@ -11,10 +11,10 @@ interface YamlMistake {
   readonly at: number
 }
 
-/** `visit`: the parser's own. */
+/** Mistakes that the parser found, and aliases without an anchor. `visit`: the parser's own. */
 export function yamlMistakes (document: Document.Parsed, visit: typeof Visit): YamlMistake[] {
   const found: YamlMistake[] = document.errors.map(({ code, pos }) => ({ code, at: pos[0] }))
-  // Told by nobody before its value is asked for, and then with its name: it may be a secret that begins so.
+  // The parser reports an unknown alias only when its value is read, and then with its name: it may be a secret that begins with `*`.
   const anchors = new Set<string | undefined>()
   visit(document, {
     Value (_, { anchor }) {
@@ -28,7 +28,7 @@ export function yamlMistakes (document: Document.Parsed, visit: typeof Visit): Y
   return found
 }
 
-/** What the parser found, by its code. Its own words may quote the text, which may hold a secret. */
+/** Messages for the parser's error codes. Its own messages may quote the text, which may hold a secret. */
 const sentences: Readonly<Partial<Record<ErrorCode, string>>> = {
   BAD_ALIAS: 'an alias (* and a name) that names nothing: put a text that begins with * into quotes',
   BAD_DQ_ESCAPE: 'a text in double quotes has a backslash that begins no escape: double it, or use single quotes',
@@ -45,7 +45,7 @@ const sentences: Readonly<Partial<Record<ErrorCode, string>>> = {
   UNEXPECTED_TOKEN: 'this does not belong here',
 }
 
-/** A sentence for the operator about a place of the text; the code alone where it is a rare one. */
+/** A message for the operator about a position in the text; for a rare error only its code. */
 export function yamlSentence (code: ErrorCode, text: string, at: number): string {
   const sentence = sentences[code] ?? `the parser says ${code}`
   return code === 'DUPLICATE_KEY' ? sentence + text.slice(at).replace(/^["']?([\w./-]*).*$/s, ': $1') : sentence

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 
-/** What is looked at, over HTTP/1 or 2. */
+/** What is checked, over HTTP/1 or 2. */
 interface Framed {
   readonly headers: IncomingHttpHeaders
   readonly rawHeaders: readonly string[]
@@ -8,9 +8,9 @@ interface Framed {
 }
 
 /**
- * True for a request that two servers could read in two ways, where Node takes one of them: no host, more than one, or what
- * is none (RFC 9112 3.2), an empty one too (RFC 9110 4.2.1), a body in another coding than `chunked` alone, or in that one under
- * HTTP/1.0 (RFC 9112 6.1).
+ * True for a request that two servers could read in two ways, while Node chooses one of them: no host, several, or an invalid one (RFC 9112
+ * 3.2), including an empty one (RFC 9110 4.2.1), a body in another coding than `chunked` alone, or in that one under HTTP/1.0 (RFC 9112
+ * 6.1).
  */
 export function isDoubtful ({ headers, rawHeaders, httpVersion }: Framed): boolean {
   const coding = headers['transfer-encoding']
@@ -20,7 +20,7 @@ export function isDoubtful ({ headers, rawHeaders, httpVersion }: Framed): boole
   return countHosts(rawHeaders) > 1
 }
 
-/** As they came: Node drops all but the first. */
+/** Counted in the raw headers: Node drops all but the first. */
 function countHosts (rawHeaders: readonly string[]): number {
   let hosts = 0
   for (let i = 0; i < rawHeaders.length; i += 2) {

@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events'
 
 /**
- * Where `localhost` has two addresses, Fastify listens at the second by a server of its own, which it tells nobody of. There once `app`
+ * If `localhost` has two addresses, Fastify listens at the second one with a server of its own, which is not exposed. Complete once `app`
  * listens.
  */
 export function furtherServers (app: object): EventEmitter[] {

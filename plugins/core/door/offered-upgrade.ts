@@ -8,11 +8,11 @@ import type { Resolve } from '../url/resolve.js'
 const notAgain: ReadonlySet<string> = new Set(['upgrade', 'http2-settings', 'connection'])
 
 /**
- * Node takes any offer to upgrade for an upgrade where a server has a listener for them, as for the sockets of one mount: the
- * body of a POST that only offers `h2c`, as some HTTP libraries do with each first request, is then no body of it any more,
- * and who waits for it waits for ever. A server may ignore an offer (RFC 9110 7.8): the request is put back on its connection
- * without it, and read anew. From Node 22.21 and 24.9 a server asks before it takes one, and from 26 one with a body cannot be put back.
- * `place` may still change while plugins are registered.
+ * Node takes any offer to upgrade for an upgrade if a server has a listener for upgrades, as for the sockets of one mount: the body of a
+ * POST that only offers `h2c`, as some HTTP libraries do with each first request, is then lost to it, and reading it never ends. A server
+ * may ignore an offer (RFC 9110 7.8): the request is put back on its connection without it, and read again. From Node 22.21 and 24.9 a
+ * server is asked before it takes one, and from 26 one with a body cannot be put back. `place` may still change while plugins are
+ * registered.
  */
 export function ignoreOffers (app: FastifyInstance, place: { readonly resolve: Resolve }): void {
   const isIgnored = ({ headers, raw }: Pick<FastifyRequest, 'headers' | 'raw'>): boolean => (
@@ -38,7 +38,7 @@ function putBack ({ raw, server }: FastifyRequest, reply: FastifyReply): void {
   const { socket } = raw
   reply.hijack()
   reply.raw.detachSocket(socket)
-  // Once whoever listens for upgrades is done with this one.
+  // After the other listeners for upgrades are done with this one.
   setImmediate(() => {
     socket.unshift(Buffer.concat([Buffer.from(headOf(raw), 'latin1'), bytesAfter(raw)]))
     server.server.emit(socket instanceof TLSSocket ? 'secureConnection' : 'connection', socket)
@@ -51,7 +51,7 @@ function headOf ({ method, url, rawHeaders, headers }: IncomingMessage): string 
   return [`${method} ${url} HTTP/1.1`, ...lines, ...connection, '', ''].join('\r\n')
 }
 
-/** What came of the body together with the head: whoever listens for upgrades keeps it on the request, under a symbol of its own. */
+/** The part of the body that came together with the head: the listener for upgrades keeps it on the request, under a symbol of its own. */
 function bytesAfter (raw: IncomingMessage): Buffer {
   const kept = Object.getOwnPropertySymbols(raw).map((symbol): unknown => Reflect.get(raw, symbol))
   return kept.find((value) => Buffer.isBuffer(value)) ?? Buffer.alloc(0)

@@ -8,9 +8,9 @@ import { knownActions } from '../url/match.js'
 import type { UrlRefusal } from '../url/resolve.js'
 
 /**
- * Answers a request whose path is ours but no endpoint: the native 400, 404 or 405 of the caller's protocol, with the
- * base URL that its client should be given. A credential in its query is gone from the request's URL. It is settled by nobody,
- * having no endpoint, so that those who tell of it hear of it here.
+ * Answers a request whose path is ours but leads to no endpoint: the native 400, 404 or 405 of the caller's protocol, with the right base
+ * URL for its client. A credential in its query is removed from the request's URL. Without an endpoint it has no settlement, so metrics and
+ * log are told of it here.
  */
 export function refuseUrl (
   gateway: Gateway, request: FastifyRequest, reply: FastifyReply, refusal: UrlRefusal

@@ -6,11 +6,11 @@ import { writeLog } from '../write-log.js'
 import { fromForeign } from './foreign.js'
 import { refuse } from './refuse.js'
 
-/** An error handler for routes of ours: whatever was thrown, the caller reads it in its own protocol. */
+/** The error handler of our routes: whatever was thrown, the caller gets it in the format of its protocol. */
 export function nativeErrorHandler (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const known = fromForeign(error, request, reply.statusCode)
   if (known.statusCode >= 500) writeLog(request.log, 'error', { err: error }, 'model request failed')
-  // A hook of the host's may have failed before any of ours ran.
+  // A hook of the host may have failed before any of ours ran.
   const llm = identify(gatewayOf(request.server), request, reply)
   return llm instanceof ModelCall ? refuse(request, reply, llm.endpoint.family, known) : reply.code(known.statusCode).send(known)
 }

@@ -1,4 +1,4 @@
-/** What a budget may say, held to it where keys and groups are read. */
+/** Checks budgets where keys and groups are read. */
 import { billionthPlaces, readDecimal, unitsIn } from './decimal.js'
 import { checkOptions, OptionError } from '../config/options.js'
 import type { Budget } from '../types.js'
@@ -7,18 +7,18 @@ export const periods = ['hour', 'day', 'week', 'month', 'total'] as const
 
 export type Period = typeof periods[number]
 
-/** Budgets of one party: each is counted for every request. */
+/** Maximum number of budgets of one party: each is counted for every request. */
 const maxBudgets = 16
-/** One, in units of the currency. */
+/** One billionth, in units of the currency. */
 export const billionth = 1e-9
 
-/** What is counted, in whole tokens or whole billionths of the currency. */
+/** The amount of a budget, in whole tokens or whole billionths of the currency. */
 interface BudgetAmount {
   readonly unit: 'tokens' | 'cost'
   readonly amount: number
 }
 
-/** Throws `LLM_GATEWAY_OPTION` naming the field of a budget that is wrong. */
+/** Throws `LLM_GATEWAY_OPTION` naming the wrong field of a budget. */
 export function checkBudgets (at: string, budgets: unknown): void {
   if (!Array.isArray(budgets)) throw new OptionError(at, 'must be a list')
   if (budgets.length > maxBudgets) throw new OptionError(at, `has more than ${maxBudgets} budgets`)
@@ -32,7 +32,7 @@ export function checkBudgets (at: string, budgets: unknown): void {
   }
 }
 
-/** What tells a budget from the others of its party. */
+/** Checks one budget; returns what distinguishes it from the others of its party. */
 function checkBudget (at: string, budget: Budget): string {
   const { period, timezone = 'UTC' } = budget
   if (!periods.includes(period)) throw new OptionError(`${at}.period`, `must be one of ${periods.join(', ')}`)
@@ -50,7 +50,7 @@ function checkAmount (at: string, budget: Budget): BudgetAmount {
   return found
 }
 
-/** NaN where it is no amount. */
+/** NaN if it is no valid amount. */
 export function amountOf ({ cost, tokens }: Budget): BudgetAmount {
   if (cost === undefined) return { unit: 'tokens', amount: typeof tokens === 'number' ? tokens : NaN }
   const exact = typeof cost === 'number' ? readDecimal(String(cost)) : null
@@ -67,15 +67,15 @@ function isZone (timezone: string): boolean {
   }
 }
 
-/** By how it was written. */
+/** Names by how they were written. */
 const zoneNames = new Map<string, string>()
 
-/** A time zone in the letters of its own name, of which `europe/berlin` is no other one. Throws for what is none. */
+/** A time zone in its own spelling, so that `europe/berlin` is no other one. Throws for an unknown zone. */
 export function zoneName (timezone: string): string {
   const known = zoneNames.get(timezone)
   if (known !== undefined) return known
   const { timeZone } = new Intl.DateTimeFormat('en', { timeZone: timezone }).resolvedOptions()
-  // What is another zone's name now stays what it was called.
+  // A name that is an alias of another zone now is kept as it was written.
   const name = timeZone.toLowerCase() === timezone.toLowerCase() ? timeZone : timezone
   zoneNames.set(timezone, name)
   return name

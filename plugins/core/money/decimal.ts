@@ -6,7 +6,7 @@ export interface Decimal {
   readonly places: number
 }
 
-/** A number wherever that is exact, for nearly all of them are small and a bigint takes several times as long. */
+/** A number whenever that is exact: nearly all are small, and a bigint takes several times as long. */
 type Units = number | bigint
 
 export const zero: Decimal = { units: 0, places: 0 }
@@ -29,7 +29,7 @@ function exact (units: bigint): Units {
   return Number.isSafeInteger(value) ? value : units
 }
 
-/** What would be rounded is no safe integer, even where it was rounded to one that is none. */
+/** A product that was rounded is never a safe integer, so the check finds it. */
 function product (a: Units, b: Units): Units {
   if (typeof a === 'number' && typeof b === 'number') {
     const value = a * b
@@ -46,7 +46,7 @@ function sum (a: Units, b: Units): Units {
   return exact(BigInt(a) + BigInt(b))
 }
 
-/** `1.25`, `-3`, `2.5e-06`. Null for what is no such number. */
+/** Reads `1.25`, `-3`, `2.5e-06`. Null for any other text. */
 export function readDecimal (text: string): Decimal | null {
   const found = form.exec(text)
   if (found === null) return null
@@ -56,7 +56,7 @@ export function readDecimal (text: string): Decimal | null {
   return places < 0 ? { units: product(units, tenTo(-places)), places: 0 } : { units, places }
 }
 
-/** As people write it: no exponent, no zeros at the end. */
+/** In the usual notation: no exponent, no zeros at the end. */
 export function decimalText ({ units, places }: Decimal): string {
   return typeof units === 'number' && units >= 0 ? smallText(units, places) : largeText(BigInt(units), places)
 }
@@ -98,12 +98,12 @@ export function timesCount ({ units, places }: Decimal, count: number): Decimal 
   return { units: product(units, count), places }
 }
 
-/** Moves the point to the left: `shifted(price, 6)` of a price for a million is that of one. */
+/** Moves the decimal point to the left: `shifted(price, 6)` of a price per million is the price of one. */
 export function shifted ({ units, places }: Decimal, by: number): Decimal {
   return { units, places: places + by }
 }
 
-/** Its units with so many places, which are at least its own. */
+/** Its units with `more` places, which are at least its own. */
 export function unitsIn ({ units, places }: Decimal, more: number): Units {
   return product(units, tenTo(more - places))
 }
@@ -112,12 +112,12 @@ export function isLess (a: Decimal, b: Decimal): boolean {
   return product(a.units, tenTo(b.places)) < product(b.units, tenTo(a.places))
 }
 
-/** In whole billionths, rounded up. Not for what is negative. */
+/** In whole billionths, rounded up. Not for negative numbers. */
 export function billionthsOf ({ units, places }: Decimal): number {
   if (places <= billionthPlaces) return Number(product(units, tenTo(billionthPlaces - places)))
   const part = tenTo(places - billionthPlaces)
   if (typeof units === 'number' && typeof part === 'number') {
-    // Rounding may have lifted the quotient to the next whole number, and never below the one before.
+    // Division may have rounded the quotient up to the next whole number, but never below the previous one.
     const whole = Math.floor(units / part)
     return whole * part < units ? whole + 1 : whole
   }
@@ -127,6 +127,6 @@ export function billionthsOf ({ units, places }: Decimal): number {
 /** The nearest number. */
 export function numberOf ({ units, places }: Decimal): number {
   const power = tenTo(places)
-  // Both exact, and so is what a division makes of them, but for its one rounding.
+  // Both are exact, so the division rounds only once.
   return typeof units === 'number' && typeof power === 'number' ? units / power : Number(decimalText({ units, places }))
 }

@@ -1,7 +1,7 @@
 import { isObject, type JsonObject } from '../body/json-object.js'
 import type { PaidTool } from '../../protocols/types.js'
 
-/** The entries of a body's list of tools that are this one. Some upstreams take a tool by itself, too. */
+/** The entries of a body's list of tools that are this one. Some upstreams also accept a tool that is not in a list. */
 export function paidTools (json: unknown, { names }: PaidTool): JsonObject[] {
   const given: unknown = isObject(json) ? json['tools'] : undefined
   return [given].flat().filter((entry): entry is JsonObject => isObject(entry) && isNamed(entry, names))

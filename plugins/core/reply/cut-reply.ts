@@ -4,19 +4,19 @@ import { TLSSocket } from 'node:tls'
 import type { FastifyReply } from 'fastify'
 
 /**
- * Called before the body of a reply is destroyed, so that its caller sees that what it has is not whole. Over HTTP/1 the framework
- * then closes the connection before the last chunk. Over HTTP/2 it destroys the stream, which ends it as a whole one (RFC 9113
- * 8.1): here it is reset with an error first. A reply that has not begun is the framework's to fail.
+ * Called before the body of a reply is destroyed, so that its caller sees that it is incomplete. Over HTTP/1 the framework then closes the
+ * connection before the last chunk. Over HTTP/2 it destroys the stream, which ends it like a complete one (RFC 9113 8.1): here it is reset
+ * with an error first. A reply that has not begun is left to the framework.
  */
 export function cutReply ({ raw, request }: FastifyReply): void {
   if (!raw.headersSent) return
   if (closeStream(raw, constants.NGHTTP2_INTERNAL_ERROR)) return
   resetOld(request.raw)
-  // A hook of the host's that put a stream of its own in place may never end it.
+  // A host's hook that replaced the stream may never end it.
   setImmediate(() => raw.destroy())
 }
 
-/** Ends the stream of a request or a reply over HTTP/2. False over HTTP/1, as which both are typed, whatever the host's server is. */
+/** Ends the stream of a request or a reply over HTTP/2. False over HTTP/1; both have its types, whatever the host's server is. */
 export function closeStream (raw: object, code: number): boolean {
   const stream: unknown = Reflect.get(raw, 'stream')
   const close: unknown = typeof stream === 'object' && stream !== null ? Reflect.get(stream, 'close') : null
@@ -26,8 +26,8 @@ export function closeStream (raw: object, code: number): boolean {
 }
 
 /**
- * Resets the connection of a request in HTTP/1.0, at once. A whole reply may end with its connection there, so that only a reset tells:
- * nginx, which speaks it unless told otherwise, would end its own reply cleanly.
+ * Resets the connection of a request in HTTP/1.0 at once. There a complete reply may end with its connection, so that only a reset is
+ * recognised as a failure: nginx, which uses it by default, would end its own reply cleanly.
  */
 export function resetOld ({ httpVersion, socket }: IncomingMessage): void {
   if (httpVersion === '1.0' && !(socket instanceof TLSSocket)) socket.resetAndDestroy()

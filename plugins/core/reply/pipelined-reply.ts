@@ -3,9 +3,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 const queued = new WeakMap<object, Set<ServerResponse>>()
 
 /**
- * Ends a reply with its connection where it still waits for its turn there: a caller may send a request before it has the
- * reply to the one before (RFC 9112 9.3.2), and Node tells only the reply whose turn it is that the connection is gone. The
- * others would wait for ever, with all that they hold.
+ * Ends a reply with its connection if it still waits for its turn there: a caller may send a request before it has the reply to the one
+ * before (RFC 9112 9.3.2), and Node tells only the current reply that the connection is gone. The others would wait for ever, with
+ * everything that they hold.
  */
 export function endWithConnection ({ socket }: IncomingMessage, reply: ServerResponse): void {
   if (reply.socket !== null) return
@@ -22,7 +22,7 @@ export function endWithConnection ({ socket }: IncomingMessage, reply: ServerRes
   socket.once('close', () => replies.forEach(end))
 }
 
-/** As Node ends the one whose turn it is. */
+/** As Node ends the current one. */
 function end (reply: ServerResponse): void {
   if (reply.socket !== null) return
   reply.destroy()

@@ -1,7 +1,7 @@
 /**
- * What OpenTelemetry's GenAI conventions call things; the only place where their names are written. The conventions are
- * in development (https://github.com/open-telemetry/semantic-conventions-genai): a test holds these against the constants
- * of the published package, but for the names of `nextMetrics`, which it does not have yet.
+ * The names of OpenTelemetry's GenAI conventions; the only place where they are written. The conventions are in development
+ * (https://github.com/open-telemetry/semantic-conventions-genai): a test compares these with the constants of the published package, except
+ * for the names of `nextMetrics`, which it does not have yet.
  */
 export const attributes = {
   operation: 'gen_ai.operation.name',
@@ -42,7 +42,7 @@ export const metricNames = {
   timeToFirstChunk: 'gen_ai.client.operation.time_to_first_chunk',
 } as const
 
-/** The counters that replace `gen_ai.client.token.usage`. Input includes what was cached, output includes reasoning. */
+/** The counters that replace `gen_ai.client.token.usage`. Input includes cached tokens, output includes reasoning. */
 export const nextMetrics = {
   inputTokens: 'gen_ai.client.inference.usage.input_tokens',
   outputTokens: 'gen_ai.client.inference.usage.output_tokens',
@@ -53,7 +53,7 @@ export const nextMetrics = {
   outputPerOperation: 'gen_ai.client.inference.operation.output_tokens',
 } as const
 
-/** Bounds that the conventions advise: seconds of an operation, tokens of a reply. */
+/** Bounds that the conventions recommend: seconds of an operation, tokens of a reply. */
 export const advisedBounds = {
   duration: [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92],
   tokens: [1, 4, 16, 64, 256, 1_024, 4_096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304, 16_777_216, 67_108_864],

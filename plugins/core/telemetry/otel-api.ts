@@ -1,4 +1,4 @@
-/** The OpenTelemetry API, loaded by who uses it: an app without an SDK would load it for nothing at every start. */
+/** The OpenTelemetry API, loaded on use: an app without an SDK would load it for nothing at every start. */
 import { createRequire } from 'node:module'
 import type * as Api from '@opentelemetry/api'
 
@@ -9,7 +9,7 @@ const registered = Symbol.for('opentelemetry.js.api.1')
 
 let loaded: typeof Api | null = null
 
-/** False as long as nothing was registered with the API: then nobody can be there to whom it would lead. */
+/** False while nothing is registered with the API, so that calling it would have no effect. */
 export function isOtelInUse (): boolean {
   return registered in globalThis
 }

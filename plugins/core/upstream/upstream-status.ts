@@ -1,28 +1,28 @@
-/** How upstreams do, as an operator is told: made by the upstreams plugin, shown by the console. Times are milliseconds from now. */
+/** State of the upstreams, for operators: made by the upstreams plugin, shown by the console. Times are milliseconds from now. */
 
-/** What an upstream gets no request for, until then. */
+/** A model for which an upstream gets no requests until then. */
 export interface ModelOut {
   readonly model: string
-  /** Its account was at a limit, or its credential may not use the model. */
+  /** Its account reached a limit, or its credential may not use the model. */
   readonly reason: 'limit' | 'credential'
   readonly returnsInMs: number
 }
 
 export interface UpstreamStatus {
   readonly name: string
-  /** Its base address: no query, no credential. */
+  /** Its base address, without query and credential. */
   readonly address: string
   readonly account: string
-  /** `due`: it was out, and the next request tells, or the one that runs. */
+  /** `due`: it was out, and the next request, or the running one, decides. */
   readonly state: 'up' | 'out' | 'due'
   /** Why it is not up. */
   readonly reason: 'failures' | 'credential' | null
-  /** 0 where it may be asked now. */
+  /** 0 if it may be asked now. */
   readonly returnsInMs: number
   /** Requests that run there. */
   readonly active: number
   readonly models: readonly ModelOut[]
-  /** In how many processes it is so. */
+  /** Number of processes in which it is so. */
   readonly workers: number
 }
 
@@ -44,13 +44,16 @@ export interface PoolStatus {
 export interface UpstreamsStatus {
   readonly upstreams: readonly UpstreamStatus[]
   readonly pools: readonly PoolStatus[]
-  /** Processes that told. */
+  /** Number of processes that reported. */
   readonly workers: number
 }
 
 export const nothingKnown: UpstreamsStatus = { upstreams: [], pools: [], workers: 1 }
 
-/** What several processes know, as one: each upstream once for each state that it has in any of them, as each has breakers of its own. */
+/**
+ * The states of several processes in one: each upstream appears once for each state that it has in any of them, because each process has
+ * breakers of its own.
+ */
 export function mergedStatus (all: readonly UpstreamsStatus[]): UpstreamsStatus {
   const upstreams = new Map<string, UpstreamStatus>()
   const names = new Map<string, number>()
@@ -78,7 +81,7 @@ function joined (one: UpstreamStatus, other: UpstreamStatus): UpstreamStatus {
   }
 }
 
-/** Each once, for as long as it is out anywhere. */
+/** Each model once, for as long as it is out anywhere. */
 function outIn (all: readonly ModelOut[]): ModelOut[] {
   const models = new Map<string, ModelOut>()
   for (const out of all) {
@@ -96,7 +99,7 @@ function withActiveOf ({ name, members }: PoolStatus, all: readonly UpstreamsSta
   return { name, members: members.map((member) => ({ ...member, active: activeOf(member.upstream) })) }
 }
 
-/** In words, with how many of all processes say so where not all do. */
+/** The state in words, with the number of processes if not all agree. */
 export function stateText ({ state, reason, workers }: Pick<UpstreamStatus, 'state' | 'reason' | 'workers'>, all: number): string {
   const text = reason === null ? state : `${state}: ${reason}`
   return workers === all ? text : `${text} (${workers} of ${all} workers)`

@@ -24,7 +24,7 @@ function reply (ask: Ask): Record<string, unknown> {
   }
 }
 
-/** Usage only where it was asked for; then every other chunk says null. */
+/** Usage only if it was asked for; then every other chunk has `usage: null`. */
 function events (ask: Ask): readonly SimulatedEvent[] {
   const asked = field(ask.body, 'stream_options', 'include_usage') === true
   const head = { ...frame(ask, 'chat.completion.chunk'), ...asked && { usage: null } }

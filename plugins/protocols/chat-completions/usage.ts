@@ -4,13 +4,13 @@ import type { UsageRules } from '../usage-rules.js'
 export const chatUsage: UsageRules = {
   ...openaiReply,
   usage: ['x_groq.usage', 'usage'],
-  // The most of what it is paid for (https://discuss.ai.google.dev/t/127400).
+  // Reasoning is the larger part of the billed output (https://discuss.ai.google.dev/t/127400).
   counts: { ...openaiReply.counts, reasoningInTotal: /^(?:[^]*\/)?gemini-/ },
   request: { field: 'stream_options', flag: 'include_usage', emptyList: 'choices' },
   head: { preamble: [], isEmpty: ({ choices }) => listOf(choices).every(isEmptyChoice) },
 }
 
-/** A role without a word of its own: many providers send it before they have asked the model. */
+/** A role without text: many providers send it before they have asked the model. */
 function isEmptyChoice (choice: unknown): boolean {
   const { delta, finish_reason: finish } = fieldsOf(choice)
   return (finish === undefined || finish === null) && Object.entries(fieldsOf(delta))

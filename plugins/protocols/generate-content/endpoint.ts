@@ -13,7 +13,7 @@ const output = {
 
 /**
  * https://ai.google.dev/api/generate-content
- * The model stands in the path before the last colon, under `models/` or `tunedModels/`, and may hold `/`, `:` and `@`.
+ * The model is in the path before the last colon, under `models/` or `tunedModels/`, and may contain `/`, `:` and `@`.
  */
 const actions = [
   { action: 'generateContent', schema: 'generate-content', metered: 'yes', usage: generateContentUsage, output },

@@ -6,7 +6,7 @@ function promptTokens (ask: Ask): number {
   return countTokens(field(ask.body, 'contents'))
 }
 
-/** A budget of 0 switches thinking off, in either spelling of proto JSON, as a number or a string. */
+/** A budget of 0 turns thinking off, in either spelling of proto JSON, as a number or a string. */
 function thoughtTokens (ask: Ask): number {
   const budget = field(ask.body, 'generationConfig', 'thinkingConfig', 'thinkingBudget') ??
     field(ask.body, 'generation_config', 'thinking_config', 'thinking_budget')
@@ -17,7 +17,7 @@ function chunk (ask: Ask, content: string, candidatesTokenCount: number, finishR
   const promptTokenCount = promptTokens(ask)
   const thoughtsTokenCount = thoughtTokens(ask)
   const last = finishReason !== null
-  // What the model thought comes back, signed, with the last part.
+  // The model's thoughts are returned, signed, with the last part.
   const part = { text: content, ...last && thoughtsTokenCount > 0 && { thoughtSignature: signature } }
   const candidate = { content: { parts: [part], role: 'model' }, index: 0 }
   return {
@@ -38,7 +38,7 @@ function reply (ask: Ask): Record<string, unknown> {
   return chunk(ask, text, pieces.length, 'STOP')
 }
 
-/** Every chunk tells the usage so far. */
+/** Every chunk has the usage so far. */
 function events (ask: Ask): readonly SimulatedEvent[] {
   const last = pieces.length - 1
   return pieces.map((piece, index) => ({ data: chunk(ask, piece, index + 1, index === last ? 'STOP' : null) }))

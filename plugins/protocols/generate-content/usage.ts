@@ -2,9 +2,8 @@ import { nowhere, plainCount, type ServedRules } from '../served-rules.js'
 import { noCounts, type UsageRules } from '../usage-rules.js'
 
 /**
- * https://ai.google.dev/gemini-api/docs/priority-inference: the tier that served it stands in a header; on Vertex AI in
- * `trafficType`. A search with grounding is paid by the query: each that differs and is not empty
- * (https://ai.google.dev/gemini-api/docs/google-search).
+ * https://ai.google.dev/gemini-api/docs/priority-inference: the tier that served a request is in a header; on Vertex AI in `trafficType`.
+ * Searches with grounding are charged by query: each distinct one that is not empty (https://ai.google.dev/gemini-api/docs/google-search).
  */
 const served: ServedRules = {
   tier: {
@@ -38,7 +37,7 @@ export const generateContentUsage: UsageRules = {
   sign: 'kenCount"',
   merge: 'last',
   last: [],
-  // A prompt that is blocked has no candidate.
+  // A blocked prompt has no candidate.
   ending: { types: [], reasons: ['candidates.*.finishReason', 'promptFeedback.blockReason'], arrays: true },
   head: { preamble: [], isEmpty: ({ candidates, promptFeedback }) => candidates === undefined && promptFeedback === undefined },
   request: null,
@@ -54,7 +53,7 @@ export const generateContentUsage: UsageRules = {
     outputHoldsReasoning: false,
     inputKinds: ['promptTokensDetails'],
     outputKinds: ['candidatesTokensDetails'],
-    // https://ai.google.dev/api/generate-content#Modality, of clients that ask for `enum-encoding=int`.
+    // https://ai.google.dev/api/generate-content#Modality, for clients that ask for `enum-encoding=int`.
     numberedKinds: ['modality_unspecified', 'text', 'image', 'video', 'audio', 'document'],
   },
 }

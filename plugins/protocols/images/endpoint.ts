@@ -6,7 +6,7 @@ import { imagesUsage } from './usage.js'
 
 const drawing = {
   modelField: 'model',
-  /** Who draws an SVG may be another one. */
+  /** An SVG may be drawn by another model. */
   otherModels: [...substituteModels, 'svg.model'],
   substitutes: substituteModels,
   usage: imagesUsage,

@@ -5,9 +5,9 @@ import type { UsageRules } from '../usage-rules.js'
 export const imagesUsage: UsageRules = {
   ...openaiReply,
   usage: ['usage'],
-  // Who wrote an SVG is another one than who drew it.
+  // The model that wrote an SVG is another one than the image model.
   tools: ['svg_usage'],
-  // Pictures, for models that are paid by the piece.
+  // Images, for models that are charged by the piece.
   served: { ...openaiServed, counts: [{ ...plainCount, unit: 'image', reply: ['data.#'] }] },
   merge: 'sum',
   ending: { types: ['image_generation.completed', 'image_edit.completed'], reasons: [], arrays: false },

@@ -4,7 +4,7 @@ import { simulateMessages } from './simulate.js'
 import { messagesText } from './text.js'
 import { messagesUsage } from './usage.js'
 
-/** Of tools that a block of the conversation adds. */
+/** Models of tools that a block of the conversation adds. */
 const modelsWithin = {
   places: ['messages.*.content.*.tool', 'messages.*.content.*.tool_changes'],
   models: ['messages.*.content.*.tool.definition.model', 'messages.*.content.*.tool_changes.*.tool.definition.model'],

@@ -10,7 +10,7 @@ function thinks (ask: Ask): boolean {
   return ['enabled', 'adaptive'].includes(String(field(ask.body, 'thinking', 'type')))
 }
 
-/** Output tokens include those of thinking. */
+/** Output tokens include thinking. */
 function output (ask: Ask, visible: number): Record<string, unknown> {
   const thinking = thinks(ask) ? reasoningTokens : 0
   return { output_tokens: visible + thinking, output_tokens_details: { thinking_tokens: thinking } }
@@ -40,7 +40,7 @@ function textBlock (content: string): Record<string, unknown> {
   return { type: 'text', text: content, citations: [] }
 }
 
-/** Thoughts are signed and not told, as where a caller did not ask to see them. */
+/** Thoughts are signed and their text is empty, as if the caller had not asked to see them. */
 function thinkingBlock (signed: string): Record<string, unknown> {
   return { type: 'thinking', thinking: '', signature: signed }
 }
@@ -56,7 +56,7 @@ function reply (ask: Ask): Record<string, unknown> {
 
 type Typed = Readonly<Record<string, unknown>> & { readonly type: string }
 
-/** A block of the content, from its start to its stop. */
+/** A block of the content, from its start to its stop event. */
 function block (index: number, start: object, deltas: readonly object[]): readonly Typed[] {
   return [
     { type: 'content_block_start', index, content_block: start },
@@ -65,7 +65,7 @@ function block (index: number, start: object, deltas: readonly object[]): readon
   ]
 }
 
-/** Input tokens stand in the first event, the last count of output tokens in the last but one. */
+/** Input tokens are in the first event, the final count of output tokens in the last but one. */
 function events (ask: Ask): readonly SimulatedEvent[] {
   const begun = { content: [], stop_reason: null, usage: usage(ask, { output_tokens: 1 }), context_management: null }
   const thoughts = thinks(ask) ? block(0, thinkingBlock(''), [{ type: 'signature_delta', signature }]) : []

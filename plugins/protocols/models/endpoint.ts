@@ -18,7 +18,7 @@ function modelLists (family: Family): ModelLists {
   }
 }
 
-/** One address, three families: told apart by headers, see `familyOf`. */
+/** One address of three families, distinguished by headers: see `familyOf`. */
 export const models = {
   openai: modelLists(openai),
   anthropic: modelLists(anthropic),

@@ -5,9 +5,9 @@ import { failedResponse } from './stream-error.js'
 import { responsesText } from './text.js'
 import { responsesUsage } from './usage.js'
 
-/** Of tools in a namespace, and of who draws: https://platform.openai.com/docs/api-reference/responses/create */
+/** Includes models of tools in a namespace, and image models: https://platform.openai.com/docs/api-reference/responses/create */
 const otherModels = [...aggregatorModels, 'tools.*.svg.model', 'tools.*.tools.*.model', 'tools.*.tools.*.svg.model']
-/** Of tools that come with an item: `additional_tools`, and what a search for tools found. */
+/** Models of tools that come with an item: `additional_tools`, and results of a search for tools. */
 const modelsWithin = {
   places: ['input.*.tools'],
   models: [

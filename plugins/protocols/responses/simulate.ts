@@ -69,7 +69,7 @@ function events (ask: Ask): readonly SimulatedEvent[] {
   return typed.map(([type, fields], index) => ({ event: type, data: { type, sequence_number: index, ...fields } }))
 }
 
-/** The number of an event is its place. */
+/** The number of an event is its position. */
 function eventsAgain (ask: Ask): readonly SimulatedEvent[] {
   const after = field(ask.body, 'starting_after')
   return after === undefined ? events(ask) : events(ask).slice(Math.max(0, Number(after) + 1))

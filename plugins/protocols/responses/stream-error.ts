@@ -2,8 +2,8 @@ import { openai } from '../family-openai.js'
 import type { ErrorFacts, StreamFacts } from '../types.js'
 
 /**
- * `response.failed` is what agents show the message of. Typed clients want every field that a response must have, and the same
- * id as before; those of them that know no failed response (Go) raise what stands in an `error` beside it.
+ * Agents show the message of `response.failed`. Typed clients require every field of a response, and the same id as before; clients that
+ * know no failed response (Go) raise the `error` beside it.
  */
 export function failedResponse (facts: ErrorFacts, stream: StreamFacts): string {
   const failed = {

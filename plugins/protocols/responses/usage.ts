@@ -2,9 +2,9 @@ import { openaiReply, openaiSearches, openaiServed } from '../openai-rules.js'
 import { plainCount, type ServedRules } from '../served-rules.js'
 import type { UsageRules } from '../usage-rules.js'
 
-/** A call of the search tool that opens a page or looks for words in it is no search. */
+/** A call of the search tool that opens a page or searches in it is not charged as a search. */
 const otherActions = ['open_page', 'find_in_page', 'find']
-/** What the provider itself says is charged, of OpenAI's and of xAI's (https://docs.x.ai/developers/tools/tool-usage-details). */
+/** Searches charged according to the provider itself: OpenAI's and xAI's (https://docs.x.ai/developers/tools/tool-usage-details). */
 const told = ['tool_usage.web_search.num_requests', 'response.tool_usage.web_search.num_requests']
 const byTool = 'server_side_tool_usage_details'
 
@@ -43,7 +43,7 @@ export const responsesUsage: UsageRules = {
   sequence: ['sequence_number'],
   errors: ['error', 'response.error'],
   failed: ['error', 'response.failed'],
-  // A response in the background may be cancelled by another request, and its stream then says so.
+  // A response in the background may be cancelled by another request; its stream then ends with this event.
   last: ['response.completed', 'response.incomplete', 'response.failed', 'response.cancelled'],
   head: { preamble: ['response.created', 'response.in_progress', 'response.queued', 'keepalive', 'ping'], isEmpty: () => false },
 }

@@ -12,7 +12,7 @@ function socket (family: Family): SocketEndpoint {
   return defineEndpoint(shared, { id: `sockets.${family.name}`, path: 'sockets', method: 'GET', body: 'none' })
 }
 
-/** What an upgrade is taken for: asked for a key like any other request, and sent nowhere. It has no address of its own. */
+/** The endpoint of upgrades: they need a key like any other request, and are sent nowhere. It has no address of its own. */
 export const sockets: Readonly<Record<FamilyName, SocketEndpoint>> = {
   openai: socket(openai), anthropic: socket(anthropic), gemini: socket(gemini),
 }
