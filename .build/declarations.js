@@ -1,4 +1,4 @@
-/** The declarations that the entries of the package lead to, with their comments: what only our own files see of each other is left out. */
+/** The declarations that the entries of the package lead to, with their comments: what only our own files use is left out. */
 import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import ts from 'typescript'
@@ -10,7 +10,7 @@ function fileOf (path, { text }) {
 
 const declared = (statement) => statement.declarationList?.declarations.map(({ name }) => name.text) ?? [statement.name?.text ?? 'default']
 
-/** A name in another file, or of this one by another name. */
+/** Imported and exported names, each with the file and the name that it refers to. */
 function linksOf (path, { moduleSpecifier, importClause, exportClause }) {
   const from = moduleSpecifier === undefined ? path : fileOf(path, moduleSpecifier)
   const elements = (importClause?.namedBindings ?? exportClause)?.elements ?? []
@@ -27,7 +27,7 @@ function readDeclarations (path) {
       for (const [name, link] of linksOf(path, statement)) file.exported.set(name, link)
       if (statement.exportClause === undefined) file.stars.push(fileOf(path, statement.moduleSpecifier))
     } else if (ts.isModuleDeclaration(statement)) {
-      // What it adds to another package holds wherever the file is read.
+      // Additions to another package's types apply wherever the file is read.
       file.always.push(statement)
     } else {
       for (const name of declared(statement)) file.own.set(name, [...file.own.get(name) ?? [], statement])
@@ -36,18 +36,18 @@ function readDeclarations (path) {
   return file
 }
 
-/** Names of properties and parameters lead nowhere. */
+/** Names of properties and parameters refer to nothing. */
 function isUse (node) {
   return ts.isIdentifier(node) && node.parent.name !== node && node.parent.right !== node
 }
 
-/** The text of a statement, of imports and exports without the names that nobody needs. */
+/** The text of a statement; imports and exports without the unused names. */
 function textOf ({ text }, kept, statement) {
   const list = statement.importClause?.namedBindings ?? statement.exportClause
   if (list === undefined) return kept.has(statement) || ts.isExportDeclaration(statement) ? text.slice(statement.pos, statement.end) : ''
   const elements = list.elements.filter((element) => kept.has(element)).map(({ pos, end }) => text.slice(pos, end).trim())
   if (elements.length === 0) return ''
-  // What stands above an import is told of the file, to those who read its source.
+  // A comment above an import is about the file, for readers of its source.
   const start = ts.isImportDeclaration(statement) ? `\n${text.slice(statement.getStart(), list.pos)}` : text.slice(statement.pos, list.pos)
   return `${start} { ${elements.join(', ')} }${text.slice(list.end, statement.end)}`
 }
@@ -55,13 +55,13 @@ function textOf ({ text }, kept, statement) {
 /** Tabs for four spaces each, as in the code. */
 const indented = (text) => text.replaceAll(/^(?: {4})+/gm, (spaces) => '\t'.repeat(spaces.length / 4))
 
-/** What is left of a file, empty for nothing. An empty export makes a module of what has no other. */
+/** What remains of a file, empty for nothing. An empty export makes a module of a file without another one. */
 function leftOf ({ source }, kept) {
   const text = source.statements.map((statement) => textOf(source, kept, statement)).join('').trim()
   return text === '' ? '' : indented(/^export /m.test(text) ? `${text}\n` : `${text}\nexport {};\n`)
 }
 
-/** Path and text of each file that is left. */
+/** Path and text of each file that remains. */
 export function publicDeclarations (entries) {
   const files = new Map()
   const kept = new Set()

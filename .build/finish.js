@@ -1,4 +1,6 @@
-/** Finishes what the compiler wrote to `dist`: few files of code without comments, declarations of what is public, a command that runs. */
+/**
+ * Finishes what the compiler wrote to `dist`: few files of code without comments, declarations of what is public, an executable command.
+ */
 import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { bundled } from './bundle.js'

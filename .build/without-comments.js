@@ -1,8 +1,8 @@
 /**
- * The same code without its comments, blank lines and indentation, no blanks along most signs, lists in a line, closing braces behind what
- * they close, and without the semicolons that those or the end of a line make up for; `undefined` by its shorter name, no comma behind the
- * last of a list, and no parentheses around the only parameter of an arrow. Names stay, and a statement keeps a line of its own: the trace
- * of an error tells as much as before.
+ * Returns the code without comments, blank lines and indentation, without blanks around most signs, with lists in one line and closing
+ * braces behind what they close; without semicolons where a brace or the end of a line makes them unnecessary; `undefined` as its shorter
+ * form, no trailing commas, and no parentheses around the only parameter of an arrow. Names stay, and each statement keeps a line of its
+ * own: stack traces are as readable as before.
  */
 import ts from 'typescript'
 
@@ -10,29 +10,29 @@ const settings = { languageVersion: ts.ScriptTarget.ES2023, jsDocParsingMode: ts
 
 const comments = /\/\*[^]*?\*\/|\/\/[^\n]*/g
 
-/** Two words, a number and a point, or signs that may make a third: + and ++, a division and a pattern. */
+/** Two words, a number and a point, or signs that may form a third one: + and ++, a division and a regular expression. */
 const needsBlank = /^(?:[\w$#\x80-\uffff][\w$#\\\x80-\uffff]|\d\.|\+\+|--|<!|\/.|.\/)$/
 
-/** What no statement before it could take in. */
+/** Tokens that cannot continue the statement before. */
 const beginsStatement = /^(?!in\b|instanceof\b)[\w$#\x80-\uffff]/
 
-/** As names of fields they would be taken for what is said of the next one. */
+/** As names of fields, they would be taken for modifiers of the next one. */
 const saidOfNext = /^(?:accessor|async|get|set|static)$/
 
-/** Made up for by a brace or the end of a line: not in the head of a loop, nor where it is all that a loop or a condition does. */
+/** A semicolon that a brace or the end of a line replaces: not in the head of a loop, nor as the whole body of a loop or a condition. */
 function isSpareSemicolon ({ kind }, of) {
   if (kind !== ts.SyntaxKind.SemicolonToken || ts.isEmptyStatement(of) || ts.isForStatement(of)) return false
   return !ts.isPropertyDeclaration(of) || of.initializer !== undefined || !saidOfNext.test(of.name.text)
 }
 
-/** What stands between two tokens. */
+/** The text between two tokens. */
 function shorten (text) {
   if (text === '' || text === ' ') return text
   const bare = text.replace(comments, ' ')
   return bare.includes('\n') ? '\n' : ' '
 }
 
-/** Around the only parameter of an arrow, which is a plain name. */
+/** Around the only parameter of an arrow, if it is a plain name. */
 function isSpareParenthesis ({ kind }, of) {
   if (kind !== ts.SyntaxKind.OpenParenToken && kind !== ts.SyntaxKind.CloseParenToken) return false
   const [only, ...others] = ts.isArrowFunction(of) ? of.parameters : []
@@ -40,7 +40,7 @@ function isSpareParenthesis ({ kind }, of) {
   return ts.isIdentifier(only.name) && !only.dotDotDotToken && !only.initializer
 }
 
-/** The value, and no member of that name. */
+/** The value, and not a member of that name. */
 function isUndefined (node, of) {
   return ts.isIdentifier(node) && node.text === 'undefined' && of.name !== node && of.propertyName !== node
 }
@@ -50,11 +50,11 @@ export function withoutComments (text) {
   const file = ts.createSourceFile('file.js', text, settings)
   const parts = []
   let last = ''
-  /** An element of a list comes next, or none. */
+  /** The next token is an element of a list, or missing. */
   let isInList = false
   let isSpare = false
   let skipped = ''
-  /** The last token goes without saying before this one. */
+  /** The last token is unnecessary before this one. */
   function isSpareBefore (token, gap) {
     if (!isSpare || token === '}') return isSpare
     return last === ',' ? token === ']' : gap === '\n' && beginsStatement.test(token)
@@ -68,7 +68,7 @@ export function withoutComments (text) {
       return
     }
     const token = isUndefined(node, of) ? 'void 0' : text.slice(start, node.end)
-    // A list without elements, or an element that is none.
+    // A list without elements, or an empty element.
     if (token === '') return
     const shortened = shorten(skipped + text.slice(node.pos, start))
     skipped = ''
@@ -76,7 +76,7 @@ export function withoutComments (text) {
     if (isSpareBefore(token, gap)) parts.pop()
     const needsNone = gap === ' ' && !needsBlank.test(last.slice(-1) + text[start])
     parts.push((needsNone ? '' : gap) + token)
-    // A comma where no element is stands for one.
+    // A comma after an empty element counts.
     isSpare = token === ',' ? !isInList : isSpareSemicolon(node, of)
     isInList = /^[,([]$/.test(token) || (token === '{' && ts.isObjectLiteralExpression(of))
     last = token

@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util'
 import { didYouMean } from '../plugins/core/config/did-you-mean.js'
 import { UsageError } from './io.js'
 
-/** As `parseArgs`, and says what was probably meant. Throws UsageError. */
+/** As `parseArgs`, with messages that suggest what was probably meant. Throws UsageError. */
 export const readArgs: typeof parseArgs = (given) => {
   try {
     return parseArgs(given)

@@ -1,4 +1,4 @@
-/** Which command, with which arguments. Each command is loaded when it is asked for. */
+/** Finds the command and its arguments. Each command is loaded on use. */
 import { existsSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { reasonOf } from '../plugins/core/balances/store-down.js'
@@ -45,7 +45,7 @@ export async function run (args: readonly string[], io: Io): Promise<number> {
   }
 }
 
-/** What is wrong with the configuration is told with its path, anything else by its message. No stack: it helps nobody here. */
+/** Prints mistakes of the configuration with their paths, anything else with its message. No stack: it helps nobody here. */
 function tell (error: unknown, { args, file, io }: { readonly args: readonly string[], readonly file: string, readonly io: Io }): number {
   const message = reasonOf(Object(error))
   const mistakes = configErrorOf(error, file)

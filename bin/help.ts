@@ -1,4 +1,4 @@
-/** What each command says of itself. */
+/** The help of each command. */
 import { didYouMean } from '../plugins/core/config/did-you-mean.js'
 
 const config = '  --config FILE              the configuration; default LLM_GATEWAY_CONFIG, then the demo'
@@ -8,7 +8,7 @@ interface Help {
   readonly line: string
   /** How it is called. The line of a sub-command ends with ` #` and its name. */
   readonly usage: readonly string[]
-  /** What follows. Lines that are of some sub-commands end with ` #` and their names. */
+  /** The text that follows. Lines that apply only to some sub-commands end with ` #` and their names. */
   readonly text: string
 }
 
@@ -120,7 +120,7 @@ export const overview = [
   'without either it is the demo. llm-gateway --version tells which this is.',
 ].join('\n')
 
-/** Of a command, or of its sub-command where that is named, too; of all in short where there is no such command. */
+/** Help of a command, only for its sub-command if that is named; the overview for an unknown command. */
 export function helpOf ([name = '', sub = '']: readonly string[]): string {
   const help = commands.get(name)
   if (help === undefined) return overview
@@ -139,7 +139,7 @@ function namesOf (line: string): string[] {
   return tag.exec(line)?.[1]?.split(',') ?? []
 }
 
-/** What to say of a command that there is not. */
+/** The message for an unknown command. */
 export function unknownCommand (name: string): string {
   if (name.startsWith('-')) return `${name} stands before the command: the command comes first, and its options follow`
   return name === '' ? 'a command is required' : `there is no command ${name}${didYouMean(name, [...commands.keys()])}`

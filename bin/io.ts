@@ -5,34 +5,34 @@ import type { Channel } from '../plugins/standalone/workers/worker.js'
 
 export type SignalName = 'SIGHUP' | 'SIGINT' | 'SIGTERM'
 
-/** What a command touches of its process. */
+/** What a command uses of its process. */
 export interface Io {
   readonly env: Environment
-  /** A line of the result. A promise where whoever reads it cannot follow: wait for it before the next line. */
+  /** Prints a line of the result. Returns a promise if the reader is slow: await it before the next line. */
   readonly out: (line: string) => unknown
-  /** A line about what went wrong. */
+  /** Prints a line about a failure. */
   readonly err: (line: string) => void
-  /** Text for a terminal that looks on; null where none does. */
+  /** Text for a terminal; null if there is none. */
   readonly progress: ((text: string) => void) | null
   readonly onSignal: (signal: SignalName, listener: () => void) => void
   /** Ends the process at once, whatever runs. */
   readonly exit: (code: number) => void
   /** Where log lines go; default stdout. */
   readonly logStream?: LogStream
-  /** Null, or none: this process is no worker of another one. */
+  /** Null or undefined: this process is no worker. */
   readonly primary?: Channel | null
 }
 
-/** The command line is wrong: the message says how. */
+/** The command line is wrong: the message says why. */
 export class UsageError extends Error {}
 
-/** What was asked for cannot be done: the message says why. */
+/** The command cannot be carried out: the message says why. */
 export class CommandError extends Error {}
 
-/** One command. `file` is the configuration's, `args` what follows the command. Resolves with the exit code. */
+/** One command. `file` is the configuration's, `args` follow the command. Resolves with the exit code. */
 export type Command = (file: string, args: string[], io: Io) => Promise<number>
 
-/** Milliseconds since the epoch of a date as a command line has it, null for none. Throws UsageError. */
+/** Milliseconds since the epoch of a date on the command line, null for none. Throws UsageError. */
 export function readDate (option: string, text: string | undefined): number | null {
   if (text === undefined) return null
   const time = readTime(text)

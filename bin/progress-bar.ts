@@ -1,17 +1,17 @@
 const width = 30
 const showAfterMs = 300
 const redrawMs = 100
-/** Back to the first column, and nothing right of it (ECMA-48 EL). */
+/** Back to the first column, and erase everything right of it (ECMA-48 EL). */
 const wipe = '\r\u001b[K'
 
-/** One line that fills while something long goes on. Short work never shows it. */
+/** One line that fills during a long operation. Short ones never show it. */
 export class ProgressBar {
   readonly #write: ((text: string) => void) | null
   readonly #now: () => number
   #nextAt: number
   #shown = false
 
-  /** `write`: puts text on a terminal; null where there is none, and nothing is ever drawn. */
+  /** `write`: writes text to a terminal; null if there is none, so that nothing is drawn. */
   constructor (write: ((text: string) => void) | null, now: () => number = () => performance.now()) {
     this.#write = write
     this.#now = now
@@ -28,7 +28,7 @@ export class ProgressBar {
     this.#write(`${wipe}[${'#'.repeat(full)}${'.'.repeat(width - full)}] ${Math.floor(100 * share)} %`)
   }
 
-  /** Gives the line back, before something else is written. */
+  /** Clears the line, before something else is written. */
   clear (): void {
     if (this.#shown) this.#write?.(wipe)
     this.#shown = false

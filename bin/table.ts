@@ -1,10 +1,10 @@
 export interface Column {
   readonly title: string
-  /** Numbers stand at the right. */
+  /** Numbers are aligned right. */
   readonly numeric?: boolean
 }
 
-/** Callers name models as they like: what would move the cursor, begin a line or turn the writing is shown and not done. */
+/** Callers may invent model names: characters that would move the cursor, begin a line or change the text direction are replaced. */
 function shown (cell: string): string {
   return cell.replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu, '\uFFFD')
 }

@@ -5,7 +5,10 @@ import { upstreamWarnings } from '../../plugins/upstreams/warnings.js'
 import { readArgs } from '../args.js'
 import type { Io } from '../io.js'
 
-/** Says `ok`, or throws what `start` would, and all of it at once: the app is built too, but opens no port, no upstream and no store. */
+/**
+ * Prints `ok`, or throws every mistake that `start` would find, all at once: the app is built too, but opens no port, no upstream and no
+ * store.
+ */
 export async function check (file: string, args: string[], io: Io): Promise<number> {
   readArgs({ args, options: { config: { type: 'string' } } })
   const reading = readFile(file, io.env)

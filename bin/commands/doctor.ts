@@ -3,7 +3,7 @@ import { examineAll } from '../../plugins/standalone/examine.js'
 import { readArgs } from '../args.js'
 import { readCount, type Io } from '../io.js'
 
-/** Sends one cheap request to each upstream. Ends with 1 where one of them would not serve. */
+/** Sends one cheap request to each upstream. The exit code is 1 if one of them would not serve. */
 export async function doctor (file: string, args: string[], io: Io): Promise<number> {
   const { values } = readArgs({ args, options: { config: { type: 'string' }, 'timeout-ms': { type: 'string' } } })
   const timeoutMs = readCount('--timeout-ms', values['timeout-ms'], 1) ?? 10_000

@@ -8,7 +8,7 @@ import { missingPeers } from '../../plugins/state/peer.js'
 import { readArgs } from '../args.js'
 import { CommandError, type Io } from '../io.js'
 
-/** Writes a configuration to begin with. A file that is there is left as it is. */
+/** Writes a first configuration. An existing file is not changed. */
 export async function init (_file: string, args: string[], io: Io): Promise<number> {
   const { values } = readArgs({ args, options: { config: { type: 'string' } } })
   const config = values.config ?? (io.env['LLM_GATEWAY_CONFIG'] || 'gateway.yaml')

@@ -8,7 +8,7 @@ type Action = (file: string, args: string[], io: Io) => Promise<void>
 
 const actions = new Map(Object.entries<Action>({ create, list, update, rotate, revoke }))
 
-/** Issued keys: made, listed, changed, given another secret, ended. What changes here reaches gateways that run. */
+/** Issued keys: create, list, change, rotate, revoke. Changes reach running gateways. */
 export async function keys (file: string, [name = '', ...args]: string[], io: Io): Promise<number> {
   const action = actions.get(name)
   if (action === undefined) throw new UsageError(`keys takes ${[...actions.keys()].join(', ')}${didYouMean(name, [...actions.keys()])}`)

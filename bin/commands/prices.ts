@@ -23,20 +23,20 @@ const nothing = { group: [], key: [], model: [], protocol: [], outcome: [] }
 
 const actions = new Map(Object.entries<Action>({ show, check }))
 
-/** What the configuration's price lists say. */
+/** Shows what the configuration's price lists contain. */
 export async function prices (file: string, [name = '', ...args]: string[], io: Io): Promise<number> {
   const action = actions.get(name)
   if (action === undefined) throw new UsageError(`prices takes ${[...actions.keys()].join(' or ')}${didYouMean(name, [...actions.keys()])}`)
   return await action(file, args, io)
 }
 
-/** Throws CommandError where the configuration has no price lists. */
+/** Throws CommandError if the configuration has no price lists. */
 function tableOf (config: GatewayConfig, file: string): PriceTable {
   if (config.prices === undefined) throw new CommandError(`${file} names no prices`)
   return new PriceTable(config.prices)
 }
 
-/** The entry of a model as it was written, after a line that says which it is. */
+/** Prints the entry of a model as it was written, after a line that says which one it is. */
 async function show (file: string, args: string[], io: Io): Promise<number> {
   const { positionals: [model, ...more] } = readArgs({ args, options: { config: { type: 'string' } }, allowPositionals: true })
   if (model === undefined || more.length > 0) throw new UsageError('prices show takes one model')
@@ -57,8 +57,8 @@ async function show (file: string, args: string[], io: Io): Promise<number> {
 }
 
 /**
- * Models of the ledger that have no price, with the number of their requests. What told nothing to charge for is left out: a caller who
- * misspells a name gets an error for it, and makes no model.
+ * Lists models of the ledger that have no price, with the number of their requests. Requests without anything to charge are left out: a
+ * caller who misspells a name gets an error, and the name is no model.
  */
 async function check (file: string, args: string[], io: Io): Promise<number> {
   const { values } = readArgs({ args, options: checkOptions })

@@ -11,23 +11,24 @@ import { readArgs } from '../args.js'
 import type { Io } from '../io.js'
 
 const watchMs = 2_000
-/** What shells make of a process that an interrupt ended. */
+/** The exit code that shells report for a process that an interrupt ended. */
 const killedCode = 130
 
 type Gateway = Standalone | Primary
 
 /**
- * Runs until SIGTERM or SIGINT and the end of the requests that run then; a second one ends it at once. SIGHUP or a changed file reloads.
+ * Runs until SIGTERM or SIGINT, and then until running requests have ended; a second signal ends it at once. SIGHUP or a changed file
+ * reloads.
  */
 export async function start (file: string, args: string[], io: Io): Promise<number> {
   readArgs({ args, options: { config: { type: 'string' } } })
   if (io.primary) return await work(file, io, io.primary)
   const config = loadConfig(file, io.env, readServedText(file))
   let running: Gateway | null = null
-  // From before the gateway reads the files: what changes while it starts is a change, too.
+  // Watches before the gateway reads the files: what changes during its start is a change, too.
   const unwatch = watchConfig(file, watchMs, () => reload(), () => running?.priceFiles ?? config.prices?.files ?? [])
   const starting = startGateway(file, config, io)
-  // What is asked of it while it starts is done once it is there.
+  // Reloads requested during the start run after it.
   const reload = (): void => { starting.then(async (gateway) => await gateway.reload(), () => {}) }
   const ended = new EventEmitter()
   let stopping = false
@@ -65,7 +66,7 @@ async function startGateway (file: string, config: GatewayConfig, io: Io): Promi
   return await Primary.start({ file, env, workers, log })
 }
 
-/** One of several processes behind the port. Signals are for the primary to hear: a terminal sends them to all. */
+/** One of several processes behind the port. Only the primary handles signals: a terminal sends them to all. */
 async function work (file: string, io: Io, primary: Channel): Promise<number> {
   for (const name of ['SIGHUP', 'SIGTERM', 'SIGINT'] as const) io.onSignal(name, () => {})
   const code = await runWorker({ file, env: io.env, ...io.logStream && { logStream: io.logStream } }, primary)

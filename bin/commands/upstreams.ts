@@ -18,7 +18,7 @@ const columns = [
   { title: 'running', numeric: true }, { title: 'returns in', numeric: true },
 ]
 
-/** How the upstreams of a gateway that runs do: asked of its console. */
+/** Shows the state of the upstreams of a running gateway, read from its console. */
 export async function upstreams (file: string, args: string[], io: Io): Promise<number> {
   const { values } = readArgs({ args, options })
   if (values.url !== undefined && !/^https?:[/][/]./.test(values.url)) {
@@ -31,7 +31,7 @@ export async function upstreams (file: string, args: string[], io: Io): Promise<
   return 0
 }
 
-/** Where the console of the configuration is. Throws CommandError where it has none, or one whose address nobody knows. */
+/** Address of the configuration's console. Throws CommandError if it has none, or if its address is unknown. */
 function consoleUrl (file: string, io: Io): string {
   const config = loadConfig(file, io.env)
   const { listen, path } = config.console ?? {}
@@ -67,7 +67,7 @@ function rowsOf ({ upstreams: all, pools, workers }: UpstreamsStatus): string[][
   ])
 }
 
-/** Each with the tier that the upstream has there. */
+/** Each with the tier that the upstream has in it. */
 function poolsOf (name: string, pools: readonly PoolStatus[]): string {
   const at = pools.flatMap(({ name: pool, members }) => members.filter(({ upstream }) => upstream === name)
     .map(({ tier }) => tier === 1 ? pool : `${pool} (tier ${tier})`))

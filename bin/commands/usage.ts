@@ -85,7 +85,7 @@ function shown (sums: Sums, by: readonly Dimension[], { csv, json }: { readonly 
   return json ? sumLines(sums, by) : sumTable(sums, by)
 }
 
-/** `usage reprice --prices FILE`: what each record would have cost; null where that is not asked. Changes nothing. */
+/** `usage reprice --prices FILE`: what each record would have cost; null for plain `usage`. Changes nothing. */
 function repricing (
   [action, ...more]: readonly string[], files: readonly string[], currency: string | undefined
 ): Repricing['reprice'] | null {

@@ -2,15 +2,15 @@ import type { FarSide, Seen } from './far-side.js'
 import type { FamilyName, Options } from './options.js'
 import type { Reply } from './wire.js'
 
-/** What a check cannot do without; without it the check does not apply. */
+/** What a check requires; without it the check does not apply. */
 export type Need = FamilyName | 'far side' | 'metrics' | 'mount prefix' | 'spent key'
 
 export interface Check {
-  /** Stable for ever: results of two gateways, or of two years, are compared by it. */
+  /** Never changes: results of two gateways, or of two years, are compared by it. */
   readonly number: number
   readonly title: string
   readonly needs: readonly Need[]
-  /** Resolves with what was seen, rejects with what should have been. */
+  /** Resolves with what was seen, rejects with what was expected. */
   readonly run: (subject: Subject) => Promise<string>
 }
 
@@ -39,7 +39,7 @@ export interface Change {
 
 class CheckFailed extends Error {}
 
-/** Ends the check as failed, with what was seen, unless `holds`. */
+/** Fails the check with what was seen, unless `holds`. */
 export function expect (holds: boolean, seen: string): asserts holds {
   if (!holds) throw new CheckFailed(seen)
 }
@@ -48,7 +48,7 @@ export function expectStatus (reply: Reply, status: number, about = ''): void {
   expect(reply.status === status, `${about}${about === '' ? '' : ': '}status ${reply.status} instead of ${status}: ${excerpt(reply.text)}`)
 }
 
-/** Holds only where the kit is the far side; elsewhere the reply alone has to do. */
+/** Checked only if the kit is the far side; otherwise only the reply is checked. */
 export function expectFar (subject: Subject, path: RegExp): string {
   const { far } = subject
   if (!far.listening) return ''
@@ -57,7 +57,7 @@ export function expectFar (subject: Subject, path: RegExp): string {
   return `, far side saw ${urls}`
 }
 
-/** What arrives at the far side; fails at once where the gateway answers by itself. */
+/** The request that arrives at the far side; fails at once if the gateway answers by itself. */
 export async function arrivalOr (arrival: Promise<Seen>, reply: Promise<Reply | null>): Promise<Seen> {
   const answered = reply.then((early): never => { throw new CheckFailed(`status ${String(early?.status)}, and nothing was forwarded`) })
   return await Promise.race([arrival, answered])
@@ -69,7 +69,7 @@ const shapes: Readonly<Record<FamilyName, (error: Fields, status: number, type: 
   gemini: (error, status) => error.code === status && isText(error.message) && isText(error.status),
 }
 
-/** The reply is an error of ours to this family's clients: status, media type and envelope. Returns its `error`. */
+/** Checks that the reply is an error of the gateway in this family's format: status, media type and envelope. Returns its `error`. */
 export function expectEnvelope (reply: Reply, family: FamilyName, status: number, about = ''): Fields {
   expectStatus(reply, status, about)
   const type = String(reply.headers['content-type'])
@@ -82,7 +82,7 @@ export function expectEnvelope (reply: Reply, family: FamilyName, status: number
 
 export type Fields = Readonly<Record<string, unknown>>
 
-/** The members of a JSON object; none where it is something else. */
+/** The members of a JSON object; none for anything else. */
 export function fieldsOf (value: unknown): Fields {
   return typeof value === 'object' && value !== null ? { ...value } : {}
 }

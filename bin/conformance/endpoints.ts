@@ -1,14 +1,14 @@
-/** Which endpoints a gateway has not: a check that needs one of them does not apply, and is not twenty failures of one cause. */
+/** Which endpoints a gateway lacks: a check that needs one of them does not apply, so that one cause is not twenty failures. */
 import type { Kind, Subject } from './check.js'
 import { familyOf } from './subject.js'
 
 const kinds: readonly Kind[] = ['chat', 'responses', 'embeddings', 'images', 'messages', 'gemini']
 const absent: ReadonlySet<number> = new Set([404, 405, 501])
 
-/** Thrown by `ask` for an endpoint that the gateway has not. */
+/** Thrown by `ask` for an endpoint that the gateway lacks. */
 export class NotApplicable extends Error {}
 
-/** Asks each endpoint whose key is given. A gateway that has none of them is not there, and is to fail. */
+/** Asks each endpoint whose key is given. A gateway with none of them is not running, and must fail. */
 export async function missingEndpoints ({ ask, options }: Pick<Subject, 'ask' | 'options'>): Promise<ReadonlySet<Kind>> {
   const asked = kinds.filter((kind) => options.keys[familyOf(kind)] !== '')
   const missing = new Set<Kind>()
@@ -19,7 +19,7 @@ export async function missingEndpoints ({ ask, options }: Pick<Subject, 'ask' | 
   return missing.size === asked.length ? new Set() : missing
 }
 
-/** The same subject, whose requests to an endpoint that is missing end their check. */
+/** The same subject, except that requests to a missing endpoint end their check. */
 export function without (missing: ReadonlySet<Kind>, subject: Subject): Subject {
   return {
     ...subject,

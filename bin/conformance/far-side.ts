@@ -1,4 +1,4 @@
-/** The kit's own provider: answers every protocol in the plainest way, records what arrives, and plays scripts. */
+/** The kit's own provider: gives the plainest answer for every protocol, records what arrives, and plays scripts. */
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { nativeReply } from './replies.js'
 import type { Script } from './script.js'
@@ -7,7 +7,7 @@ export interface Seen {
   readonly method: string
   readonly url: string
   readonly headers: IncomingHttpHeaders
-  /** All header names and values as one text, to look for secrets in. */
+  /** All header names and values as one text, to search for secrets. */
   readonly headerText: string
   readonly body: Buffer
   /** Resolves when the exchange is over. */
@@ -20,7 +20,7 @@ export class FarSide {
   #script: Script | null = null
   #waiting: Array<(seen: Seen) => void> = []
   readonly #server: Server = createServer((req, res) => {
-    // Who gives up in the middle of a body is one to be told of in its turn.
+    // If a gateway breaks off in the middle of a body, its connection is cut.
     this.#answer(req, res).catch(() => res.destroy())
   })
 

@@ -1,6 +1,6 @@
 /**
- * The conformance kit: numbered black-box checks against any gateway. It speaks HTTP and nothing else, so that two
- * gateways can be compared; with `--upstream-port` it also plays the provider behind the gateway.
+ * The conformance kit: numbered black-box checks against any gateway. It speaks only HTTP, so that two gateways can be compared; with
+ * `--upstream-port` it also plays the provider behind the gateway.
  */
 import { writeFile } from 'node:fs/promises'
 import type { Check, Kind, Need } from './check.js'
@@ -15,9 +15,9 @@ import { junit, resultOf, table, tally, type Result } from './report.js'
 import { createSubject } from './subject.js'
 
 export interface Io {
-  /** A line of the result. */
+  /** Prints a line of the result. */
   readonly out: (line: string) => void
-  /** A line of progress. */
+  /** Prints a line of progress. */
   readonly err: (line: string) => void
 }
 

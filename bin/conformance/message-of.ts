@@ -1,4 +1,4 @@
-/** What an error says, without its name. */
+/** The message of an error, without its name. */
 export function messageOf (error: unknown): string {
   return String(error).replace(/^\w*Error(?: \[\w+\])?: /, '')
 }

@@ -1,6 +1,6 @@
 /**
- * What any gateway's Prometheus text says about tokens: the sum of each counter whose name speaks of tokens, and the
- * same by direction where a label or the name tells one. Nothing is assumed about names.
+ * Token sums in any gateway's Prometheus text: the sum of each counter with tokens in its name, and the same by direction if a label or the
+ * name states one. Nothing is assumed about names.
  */
 export type TokenSums = ReadonlyMap<string, number>
 
@@ -29,7 +29,7 @@ function add (sums: Map<string, number>, name: string, value: number): void {
   sums.set(name, (sums.get(name) ?? 0) + value)
 }
 
-/** By how much each sum grew; those that did not are left out. */
+/** By how much each sum grew; unchanged ones are left out. */
 export function growth (before: TokenSums, after: TokenSums): TokenSums {
   const grown = [...after].map(([name, value]) => [name, value - (before.get(name) ?? 0)] as const)
   return new Map(grown.filter(([, value]) => value !== 0))

@@ -18,7 +18,7 @@ export interface Options {
   readonly metricsUrl: string
   /** File for the results, empty for none. */
   readonly json: string
-  /** File for the results as JUnit has them, empty for none. */
+  /** File for the results in JUnit format, empty for none. */
   readonly junit: string
   readonly profile: ProfileName
   /** Numbers of the checks to run, whatever the profile; empty: all of the profile. */

@@ -1,4 +1,4 @@
-/** Which checks a gateway is held to, by what it is. */
+/** Which checks apply to a gateway, by its kind. */
 
 const names = ['translating', 'transparent', 'house'] as const
 
@@ -6,10 +6,10 @@ export type ProfileName = typeof names[number]
 
 export const profileNames: readonly string[] = names
 
-/** Conventions of this project, good ones as it thinks: no other gateway is wrong without them. */
+/** Conventions of this project: another gateway is not wrong without them. */
 const house: ReadonlySet<number> = new Set([15, 28, 29, 60, 112])
 
-/** Bytes, names and statuses that stay as they came: a gateway that speaks another protocol to its provider cannot keep them. */
+/** Bytes, names and statuses that must stay unchanged: a gateway that translates into another protocol cannot keep them. */
 const untouched: ReadonlySet<number> = new Set([13, 14, 17, 32, 38, 57, 58, 63, 101, 113])
 
 export function isProfile (name: string): name is ProfileName {

@@ -33,7 +33,7 @@ export const messageDelta = (usage: object): string =>
 
 export const messageStop = event({ type: 'message_stop' })
 
-/** `finishReason` stands in the last chunk of a stream and in a whole reply. */
+/** `finishReason` is in the last chunk of a stream and in a whole reply. */
 export const generated = (text: string, usageMetadata: object, finishReason?: 'STOP'): Record<string, unknown> =>
   ({ candidates: [{ index: 0, content: { role: 'model', parts: [{ text }] }, finishReason }], usageMetadata, modelVersion: 'model-1' })
 
@@ -94,7 +94,7 @@ const answers: ReadonlyArray<readonly [path: RegExp, answer: Answer]> = [
   [/\/v1(beta)?\/models(\/|\?|$)/, () => json({ object: 'list', data: [], models: [], has_more: false })],
 ]
 
-/** What a provider answers; a path that no provider serves gets its 404. */
+/** The provider's reply; a path that no provider serves gets its 404. */
 export function nativeReply ({ url, body }: Asked): Script {
   const answer = answers.find(([path]) => path.test(url))?.[1]
   return answer === undefined ? json({ error: { message: 'no such path here' } }, 404) : answer(body.toString())

@@ -6,7 +6,7 @@ export interface Result {
   readonly number: number
   readonly title: string
   readonly verdict: Verdict
-  /** What was seen, what should have been, or what the check lacked. */
+  /** What was seen, what was expected, or what the check lacked. */
   readonly seen: string
   readonly ms: number
 }
@@ -22,14 +22,14 @@ export function table (results: readonly Result[]): string[] {
     `${String(number).padStart(3)}  ${verdict.padEnd(4)}  ${title.padEnd(width)}  ${seen.slice(0, 160)}`)
 }
 
-/** How many passed, failed, did not apply. */
+/** Numbers of checks that passed, failed, did not apply. */
 export function tally (results: readonly Result[]): Record<Verdict, number> {
   const counts = { pass: 0, fail: 0, 'n/a': 0 }
   for (const { verdict } of results) counts[verdict] += 1
   return counts
 }
 
-/** As the test reports of build servers have it. What does not apply was skipped. */
+/** Results in the JUnit format of build servers. A check that does not apply is skipped. */
 export function junit (results: readonly Result[]): string {
   const { fail, 'n/a': skipped } = tally(results)
   const cases = results.map(({ number, title, verdict, seen, ms }) => {
@@ -46,7 +46,7 @@ export function junit (results: readonly Result[]): string {
   ].join('\n')
 }
 
-/** Text of an attribute (XML 1.0); what no document may hold is left out. */
+/** Text of an attribute (XML 1.0); characters that no document may contain are left out. */
 function escaped (text: string): string {
   const entities: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '"': '&quot;' }
   return text.replace(/[^\t\n\r\x20-\ud7ff\ue000-\ufffd]/g, '').replace(/[&<"]/g, (found) => String(entities[found])).replace(/\s/g, ' ')

@@ -1,4 +1,4 @@
-/** What the far side answers. */
+/** A reply of the far side. */
 export interface Script {
   readonly status?: number
   readonly headers?: Readonly<Record<string, string>>

@@ -26,14 +26,14 @@ const plain: Readonly<Record<Kind, Plain>> = {
 
 export const familyOf = (kind: Kind): FamilyName => plain[kind].family
 
-/** The headers by which a client of the family presents `key`. */
+/** The headers in which a client of the family sends `key`. */
 export const credentials: Readonly<Record<FamilyName, (key: string) => Record<string, string>>> = {
   openai: (key) => ({ authorization: `Bearer ${key}` }),
   anthropic: (key) => ({ 'x-api-key': key, 'anthropic-version': '2023-06-01' }),
   gemini: (key) => ({ 'x-goog-api-key': key }),
 }
 
-/** `limit` ends whatever the checks still wait for. */
+/** `limit` aborts whatever the checks still wait for. */
 export function createSubject (options: Options, far: FarSide, limit: AbortSignal): Subject {
   async function ask (kind: Kind, change: Change = {}): Promise<Reply> {
     const { family, path, body } = plain[kind]

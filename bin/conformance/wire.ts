@@ -4,11 +4,11 @@ import { request as requestHttps } from 'node:https'
 
 export interface Send {
   readonly method: string
-  /** Request target after the base address, sent as it is. */
+  /** Request target after the base address, sent unchanged. */
   readonly path: string
   readonly headers: OutgoingHttpHeaders
   readonly body: Buffer
-  /** Called with all bytes so far, whenever some arrive; true leaves the exchange there. */
+  /** Called with all bytes so far, whenever some arrive; true ends the exchange there. */
   readonly onBytes?: (sofar: Buffer) => unknown
   /** Aborts the exchange. */
   readonly signal?: AbortSignal
@@ -19,13 +19,13 @@ export interface Reply {
   readonly headers: IncomingHttpHeaders
   readonly bytes: Buffer
   readonly text: string
-  /** The parsed body, null where it is not JSON. */
+  /** The parsed body, null if it is not JSON. */
   readonly json: unknown
-  /** Whether the reply ended as HTTP says a reply ends. */
+  /** Whether the reply ended as HTTP requires. */
   readonly clean: boolean
 }
 
-/** Sends one request to `baseUrl` and reads the reply to its end, or to where it broke off. Rejects where none came. */
+/** Sends one request to `baseUrl` and reads the reply to its end, or to where it broke off. Rejects if there was none. */
 export async function exchange (baseUrl: string, send: Send): Promise<Reply> {
   const base = new URL(baseUrl)
   const request = base.protocol === 'https:' ? requestHttps : requestHttp

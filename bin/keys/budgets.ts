@@ -1,11 +1,11 @@
-/** Budgets of a key as the command line says and shows them: `5/month`, `1000tokens/day Europe/Berlin`. */
+/** Budgets of a key, as written on the command line: `5/month`, `1000tokens/day Europe/Berlin`. */
 import { checkBudgets, periods } from '../../plugins/core/money/budget.js'
 import type { Budget } from '../../plugins/core/types.js'
 import { UsageError } from '../io.js'
 
 const form = /^([\d.]+(?:e-\d+)?)(tokens)?\/(\w+)(?: (\S+))?$/
 
-/** None of them for `none` alone. Throws UsageError. */
+/** Reads budgets; only `none` means an empty list. Throws UsageError. */
 export function readBudgets (texts: readonly string[]): Budget[] {
   if (texts.length === 1 && texts[0] === 'none') return []
   const budgets = texts.map(readBudget)
@@ -26,7 +26,7 @@ function readBudget (text: string): Budget {
   return { ...tokens === undefined ? { cost: limit } : { tokens: limit }, period, ...timezone !== undefined && { timezone } }
 }
 
-/** As `readBudgets` reads it. */
+/** In the form that `readBudgets` reads. */
 export function budgetText ({ cost, tokens, period, timezone }: Budget): string {
   return `${cost ?? `${tokens}tokens`}/${period}${timezone === undefined ? '' : ` ${timezone}`}`
 }

@@ -35,7 +35,7 @@ export async function rotate (file: string, args: string[], io: Io): Promise<voi
   })
 }
 
-/** The secret alone is the result, for who captures it. */
+/** Only the secret goes to the standard output, so that scripts can capture it. */
 function tell ({ key, secret }: Issued, words: string, json: boolean, io: Io): void {
   if (json) {
     io.out(keyLine(key, { secret }))

@@ -7,8 +7,8 @@ export const switches = { enable: { type: 'boolean', default: false }, disable: 
 type EditValues = KeyValues & Readonly<Record<keyof typeof switches, boolean>>
 
 /**
- * What is to become of a key, without what is that already: others may change it at the same time, and what a command does not name,
- * such as that the key is revoked, stays as it is by then. Throws UsageError.
+ * The changes to a key, without what is the same already: others may change the key at the same time, and what a command does not name,
+ * such as that the key is revoked, must stay. Throws UsageError.
  */
 export function editOf (before: KeyRecord, values: EditValues): KeyEdit {
   const { group = before.group, enable, disable } = values

@@ -5,7 +5,7 @@ import { common } from './options.js'
 import { keyLine, keyTable } from './show.js'
 import { checkGroup, withStore } from './store.js'
 
-/** `--json`: a line a key, as they come. Else a table in the order of the ids. */
+/** `--json`: a line per key, as they are read. Otherwise a table in the order of the ids. */
 export async function list (file: string, args: string[], io: Io): Promise<void> {
   const { values: { json, group } } = readArgs({ args, options: { ...common, group: { type: 'string' } } })
   const keys: KeyRecord[] = []
@@ -17,7 +17,7 @@ export async function list (file: string, args: string[], io: Io): Promise<void>
       if (json) await io.out(keyLine(key))
       else keys.push(key)
     }
-    // Of a group that is gone from the configuration there may be keys.
+    // A group that was removed from the configuration may still have keys.
     if (isEmpty && group !== undefined) checkGroup(group, config)
   })
   if (isEmpty) io.err(`no key${group === undefined ? '' : ` of group ${group}`} is issued; keys of the configuration are not listed`)

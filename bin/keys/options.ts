@@ -1,10 +1,10 @@
-/** What the command line says of a key. */
+/** The options of a key on the command line. */
 import type { Budget, Limits } from '../../plugins/core/types.js'
 import { isLabel, maxLabels, readLabels } from '../../plugins/core/config/labels.js'
 import { readCount, readDate, UsageError } from '../io.js'
 import { readBudgets } from './budgets.js'
 
-/** Of every action. */
+/** Options of every action. */
 export const common = { config: { type: 'string' }, json: { type: 'boolean', default: false } } as const
 
 export const keyOptions = {
@@ -29,7 +29,7 @@ const limitOptions = [
   ['balance', 'balance', 0],
 ] as const
 
-/** The limits of a key after a command; `none` takes one away. Throws UsageError. */
+/** The limits of a key after a command; `none` removes one. Throws UsageError. */
 export function limitsAfter (before: Limits, values: KeyValues): Limits {
   const after: Limits = { ...before }
   for (const [name, option, least] of limitOptions) {
@@ -45,13 +45,13 @@ function withBudgets ({ budgets: _, ...limits }: Limits, budgets: Budget[]): Lim
   return budgets.length === 0 ? limits : { ...limits, budgets }
 }
 
-/** The expiry after a command, in milliseconds since the epoch; `never` takes it away. Throws UsageError. */
+/** The expiry after a command, in milliseconds since the epoch; `never` removes it. Throws UsageError. */
 export function expiryAfter (before: number | null, { expires }: KeyValues): number | null {
   if (expires === undefined) return before
   return expires === 'never' ? null : readDate('--expires', expires)
 }
 
-/** `a=1,b=2`, as a key record has its labels. An empty value takes one away. Throws UsageError. */
+/** `a=1,b=2`, the form of labels in a key record. An empty value removes a label. Throws UsageError. */
 export function labelsAfter (before: string | null, { label = [] }: KeyValues): string | null {
   const labels = new Map(Object.entries(readLabels(before ?? '')))
   for (const text of label) {

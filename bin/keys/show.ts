@@ -1,4 +1,4 @@
-/** Issued keys for programs and for people, without their digests: those are no secret, and nobody needs them. */
+/** Prints issued keys for programs and for people, without their digests: those are no secret, but nobody needs them. */
 import { readLabels } from '../../plugins/core/config/labels.js'
 import type { KeyRecord, Limits } from '../../plugins/state/types.js'
 import { table } from '../table.js'
@@ -13,7 +13,7 @@ export function stateOf ({ disabled, expiresAt }: KeyRecord): string {
   return expiresAt !== null && expiresAt <= Date.now() ? 'expired' : 'active'
 }
 
-/** `more`: what else is told of it, such as its secret. */
+/** `more`: further fields, such as its secret. */
 export function keyLine (key: KeyRecord, more: Readonly<Record<string, string>> = {}): string {
   const { id, group, label, expiresAt, createdAt, limits } = key
   return JSON.stringify({

@@ -8,7 +8,7 @@ import { ledgerPath, loadConfig, stateConfig } from '../../plugins/standalone/co
 import { openKeys, type KeyRecord, type KeyStore } from '../../plugins/state/index.js'
 import { CommandError, UsageError, type Io } from '../io.js'
 
-/** Opens the key store that the configuration names, for one step. What changes in it reaches gateways that run. */
+/** Opens the key store of the configuration for one step. Changes reach running gateways. */
 export async function withStore (file: string, io: Io, step: (store: KeyStore, config: GatewayConfig) => Promise<void>): Promise<void> {
   const config = loadConfig(file, io.env)
   const where = stateConfig(config)
@@ -29,18 +29,18 @@ export async function withStore (file: string, io: Io, step: (store: KeyStore, c
   }
 }
 
-/** The one id among the arguments. Throws UsageError. */
+/** The only id among the arguments. Throws UsageError. */
 export function onlyId (action: string, [id, ...more]: readonly string[]): string {
   if (id === undefined || more.length > 0) throw new UsageError(`keys ${action} takes the id of one key`)
   return id
 }
 
-/** Throws CommandError where the configuration has no such group. */
+/** Throws CommandError if the configuration has no such group. */
 export function checkGroup (group: string, { groups }: GatewayConfig): void {
   if (!Object.hasOwn(groups, group)) throw new CommandError(`there is no group ${group}${didYouMean(group, Object.keys(groups))}`)
 }
 
-/** Throws CommandError for a budget in money where nothing has a price: every request of its key would be refused for that. */
+/** Throws CommandError for a budget in money if nothing has a price: every request of its key would be refused for that. */
 export function checkPriced ({ budgets = [] }: Limits, { prices: { files = [], models = {} } = {} }: GatewayConfig): void {
   if (files.length === 0 && Object.keys(models).length === 0 && budgets.some(({ cost }) => cost !== undefined)) {
     throw new CommandError('a budget in money needs prices: without a price list nothing costs anything')
@@ -52,7 +52,7 @@ export async function keyOf (store: KeyStore, id: string, config: GatewayConfig)
   return orRefuse(await store.read(id), id, config)
 }
 
-/** What was found of a key. Throws CommandError where that is nothing. */
+/** Returns a key that was found. Throws CommandError if there is none. */
 export function orRefuse<T> (found: T | null, id: string, { keys = [] }: GatewayConfig): T {
   if (found !== null) return found
   throw new CommandError(

@@ -5,7 +5,7 @@ import { common, keyOptions } from './options.js'
 import { keyLine } from './show.js'
 import { checkGroup, checkPriced, keyOf, onlyId, orRefuse, withStore } from './store.js'
 
-/** Changes what is named of a key, and nothing else of it. */
+/** Changes the named fields of a key, and no others. */
 export async function update (file: string, args: string[], io: Io): Promise<void> {
   const { values, positionals } = readArgs({ args, options: { ...common, ...keyOptions, ...switches }, allowPositionals: true })
   const { group, enable, disable, json } = values

@@ -14,7 +14,7 @@ export interface SumQuestion {
   readonly question: Question
 }
 
-/** Adds the records of parts of files to sums, without building one. Calls `onDamage` for each line that is not whole. */
+/** Adds the records of parts of files to sums, without making any record. Calls `onDamage` for each line that is not whole. */
 export function partAdder (
   sums: Sums, { by, calendar, question: { from, to, wanted } }: SumQuestion, onDamage: (path: string) => void
 ): (part: FilePart) => void {

@@ -1,4 +1,4 @@
-/** Parts of files, added up by as many threads as there are cores. Sums are exact, so that it makes no difference which comes first. */
+/** Adds up parts of files in as many threads as there are cores. Sums are exact, so that their order makes no difference. */
 import { availableParallelism } from 'node:os'
 import { Worker } from 'node:worker_threads'
 import { threadOptions } from '../../plugins/core/thread-options.js'
@@ -9,22 +9,22 @@ import type { Sum, Sums } from './sums.js'
 
 const file = new URL(`./add-thread${import.meta.url.slice(-3)}`, import.meta.url)
 const maxThreads = 4
-/** A thread is ready after as long as this many parts take. */
+/** Starting a thread takes as long as this many parts. */
 const partsPerThread = 2
 
-/** What a thread is given. */
+/** The task of a thread. */
 export interface ThreadTask {
   readonly parts: readonly FilePart[]
-  /** How many of them were begun, by all threads together. */
+  /** Number of parts begun by all threads together. */
   readonly begun: SharedArrayBuffer
   readonly by: readonly string[]
   readonly zone: string
   readonly question: Question
 }
 
-/** What a thread says: that it has read another part, and at its end what they come to. */
+/** The messages of a thread: that it has read another part, and at its end the sums. */
 export interface ThreadAnswer {
-  /** By the file. */
+  /** By file. */
   readonly damaged: ReadonlyMap<string, number>
   readonly sums: readonly Sum[]
 }

@@ -1,4 +1,4 @@
-/** What adds up parts of files beside the main thread: one after another, as long as there are some that nobody has begun. */
+/** Adds up parts of files beside the main thread: one after another, while there are some that no thread has begun. */
 import { parentPort, workerData } from 'node:worker_threads'
 import { partAdder } from './add-part.js'
 import type { ThreadAnswer, ThreadTask } from './add-parts.js'

@@ -1,15 +1,15 @@
-/** Days and months as a time zone has them. */
+/** Days and months in a time zone. */
 import { offsetAt, spanOf } from '../../plugins/limits/calendar.js'
 import { readDate, UsageError } from '../io.js'
 
-/** All offsets from UTC are whole numbers of these. */
+/** All offsets from UTC are whole numbers of quarter hours. */
 const quarterMs = 15 * 60_000
 const halfDayMs = 12 * 60 * 60_000
 
 export class Calendar {
   /** IANA name. */
   readonly zone: string
-  /** Days by quarter of an hour: to ask for each record costs as much as all the rest. */
+  /** Days by quarter of an hour: computing one for each record costs as much as all the rest. */
   readonly #days = new Map<number, string>()
 
   /** `zone`: IANA name, such as `Europe/Berlin`. Throws UsageError. */
@@ -28,19 +28,19 @@ export class Calendar {
     return day
   }
 
-  /** The moment of a date as a command line has it: one without a time begins at midnight here. Null for none. Throws UsageError. */
+  /** The moment of a date on the command line; without a time it begins at midnight in this zone. Null for none. Throws UsageError. */
   read (option: string, text: string | undefined): number | null {
     const date = readDate(option, text)
     if (date === null || text?.includes('T') === true) return date
-    // However the clock is changed at midnight, noon is of the same day.
+    // However the clock changes at midnight, noon is on the same day.
     const noon = date + halfDayMs
     return spanOf('day', this.zone, noon - offsetAt(this.zone, noon)).from
   }
 }
 
 /**
- * What others read in letters such as IST, PostgreSQL for one, may be another zone, or one without summer time; `+02:00`, which Node takes
- * from version 22 on, is two hours behind UTC to it.
+ * Abbreviations such as IST may be another zone elsewhere, for example in PostgreSQL, or one without summer time; `+02:00`, which Node
+ * accepts from version 22 on, is two hours behind UTC there.
  */
 function nameOf (zone: string): string {
   if (/^[a-z]/i.test(zone)) {

@@ -1,17 +1,17 @@
-/** What usage can be summed by. */
+/** The dimensions by which usage can be summed. */
 import { didYouMean } from '../../plugins/core/config/did-you-mean.js'
 import type { LedgerRecord } from '../../plugins/state/types.js'
 import { UsageError } from '../io.js'
 import type { Calendar } from './calendar.js'
 
-/** What of a record says whose it is. */
+/** The fields of a record that say whose it is. */
 export type Parties = Pick<LedgerRecord, 'group' | 'key' | 'model' | 'protocol' | 'time' | 'labels'>
 
 type Reader = (parties: Parties, calendar: Calendar) => string | null
 
 export interface Dimension {
   readonly name: string
-  /** Where a record says it. */
+  /** Reads its value from a record. */
   readonly read: Reader
 }
 

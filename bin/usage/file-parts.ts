@@ -1,4 +1,4 @@
-/** The lines of large files, in parts that may be read in any order, at once, and by several threads. */
+/** Splits large files into parts of whole lines, which may be read in any order, at once, and by several threads. */
 import { closeSync, openSync, readSync } from 'node:fs'
 import type { LedgerFile } from '../../plugins/state/ledger/read.js'
 import { isGone } from '../../plugins/state/stat-of.js'
@@ -7,12 +7,12 @@ import { bytesOf, slackBytes, type Bytes } from './json-bytes.js'
 const blockBytes = 1024 * 1024
 const newline = 10
 
-/** The lines that begin between two places of a file. */
+/** The lines that begin between two positions of a file. */
 export interface FilePart {
   readonly path: string
   /** Inclusive. */
   readonly from: number
-  /** Exclusive; Infinity for what is written meanwhile, too. */
+  /** Exclusive; Infinity to include what is written meanwhile. */
   readonly to: number
 }
 
@@ -25,7 +25,7 @@ export function partsOf (files: readonly LedgerFile[], partBytes: number): FileP
   })
 }
 
-/** Where a line stands in some bytes, without its end. */
+/** Position of a line in some bytes, without its end. */
 type OnLine = (json: Bytes, start: number, end: number) => void
 
 /**
@@ -52,7 +52,7 @@ function opened (path: string): number | null {
 }
 
 function readLines (file: number, { from, to }: FilePart, onLine: OnLine): void {
-  // Whether a line begins at `from` is told by the byte before; what ends there belongs to the part before.
+  // The byte before shows whether a line begins at `from`; a line that begins earlier belongs to the part before.
   let isOurs = from === 0
   let [first, held] = [Math.max(0, from - 1), 0]
   let json = bytesOf(Buffer.allocUnsafe(Math.min(blockBytes, to - first) + slackBytes))

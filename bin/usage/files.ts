@@ -8,7 +8,7 @@ import { keeps, type Source } from './source.js'
 /** So many are read in some hundredths of a second. */
 const partBytes = 16 * 1024 * 1024
 
-/** The ledger of this host. Rotated files are read one after another and never held. */
+/** The ledger of this host. Files are read one after another and never held in memory. */
 export function ledgerSource (path: string, io: Io): Source {
   const bar = new ProgressBar(io.progress)
   const damaged = new Map<string, number>()

@@ -1,9 +1,9 @@
 /**
- * Steps over compact JSON in bytes, four at a time where that pays. Whoever asks knows that the JSON is whole; `slackBytes` of anything
- * stand behind it.
+ * Steps over compact JSON in bytes, four at a time where that is faster. The JSON must be well-formed, and followed by `slackBytes` of
+ * anything.
  */
 
-// Not those of core/body/bytes.ts: the loops below take half as long again where they read them from another module.
+// Not those of core/body/bytes.ts: the loops below take half as long again if they read them from another module.
 const quote = 34
 const backslash = 92
 const comma = 44
@@ -15,10 +15,10 @@ const highs = 0x80808080
 const quotes = quote * ones
 const backslashes = backslash * ones
 
-/** What may be read behind the last byte that is asked for. */
+/** How many bytes may be read behind the last one. */
 export const slackBytes = 64
 
-/** The same memory twice. The last `slackBytes` of it are none of the JSON. */
+/** The same memory twice. Its last `slackBytes` are no part of the JSON. */
 export interface Bytes {
   readonly bytes: Buffer
   readonly words: DataView
@@ -28,14 +28,14 @@ export function bytesOf (bytes: Buffer): Bytes {
   return { bytes, words: new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength) }
 }
 
-/** A text to look for, as words; the last one may overlap the one before. Null for a text that is too short or too long for that. */
+/** A text to search for, as words; the last one may overlap the one before. Null for a text that is too short or too long. */
 export function wordsOf (text: Buffer): Int32Array | null {
   const { length } = text
   if (length < 4 || length > slackBytes) return null
   return Int32Array.from({ length: Math.ceil(length / 4) }, (_, at) => text.readInt32LE(Math.min(4 * at, length - 4)))
 }
 
-/** Whether a text of so many bytes stands there. */
+/** Whether the text, of so many bytes, is at this position. */
 export function stands ({ words }: Bytes, from: number, text: Int32Array | null, length: number): boolean {
   if (text === null) return false
   const last = text.length - 1
@@ -43,7 +43,7 @@ export function stands ({ words }: Bytes, from: number, text: Int32Array | null,
   return words.getInt32(from + length - 4, true) === text[last]
 }
 
-/** Behind the value that begins at `from`. */
+/** Position behind the value that begins at `from`. */
 export function endOf (json: Bytes, from: number): number {
   const first = json.bytes[from]
   if (first === quote) return stringEnd(json, from)
@@ -53,12 +53,12 @@ export function endOf (json: Bytes, from: number): number {
   return to
 }
 
-/** Behind the text whose quote stands at `from`. */
+/** Position behind the text whose quote is at `from`. */
 function stringEnd ({ bytes, words }: Bytes, from: number): number {
   let at = from + 1
   for (;;) {
     const word = words.getInt32(at, true)
-    // The lowest high bit that is set is that of the first byte which is none but a zero (Hacker's Delight, 6-1).
+    // The lowest high bit set belongs to the first byte that was zero (Hacker's Delight, 6-1).
     const [quoted, escaped] = [word ^ quotes, word ^ backslashes]
     const found = (((quoted - ones) & ~quoted) | ((escaped - ones) & ~escaped)) & highs
     if (found === 0) at += 4
@@ -70,7 +70,7 @@ function stringEnd ({ bytes, words }: Bytes, from: number): number {
   }
 }
 
-/** Behind the object or list that begins at `from`; negative where it holds a null. */
+/** Position behind the object or list that begins at `from`; negative if it contains a null. */
 export function nestedEnd (json: Bytes, from: number): number {
   const { bytes } = json
   let depth = 0
@@ -82,7 +82,7 @@ export function nestedEnd (json: Bytes, from: number): number {
     else {
       if (code === openBrace || code === openBracket) depth += 1
       else if (code === closeBrace || code === closeBracket) depth -= 1
-      // No other word of JSON outside of texts has this letter.
+      // Outside of texts, no other word of JSON has this letter.
       else if (code === letterN) sign = -1
       at += 1
     }
@@ -90,7 +90,7 @@ export function nestedEnd (json: Bytes, from: number): number {
   return sign * at
 }
 
-/** Whole numbers, of which there are most, without a text of their own. */
+/** Whole numbers, which are the most frequent, are read without making a text. */
 export function numberAt ({ bytes }: Bytes, from: number, to: number): number {
   let value = 0
   for (let at = from; at < to; at += 1) {

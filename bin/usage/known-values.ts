@@ -4,14 +4,13 @@ interface Known<T> {
 }
 
 /**
- * Values that many records share, found by the bytes of their JSON: to make one anew for each record costs more than to find all
- * of its fields.
+ * Values that many records share, found by the bytes of their JSON: making one for each record costs more than finding all of its fields.
  */
 export class KnownValues<T> {
   readonly #make: (json: string) => T
-  /** By a hash of their bytes; of two with the same one, the last. */
+  /** By a hash of their bytes; of two with the same hash, the last. */
   readonly #known = new Map<number, Known<T>>()
-  /** Some fields have one value in all records. */
+  /** Some fields have the same value in all records. */
   #last: Known<T> | null = null
 
   constructor (make: (json: string) => T) {
@@ -32,7 +31,7 @@ export class KnownValues<T> {
     const known = this.#known.get(hash)
     if (known !== undefined && areSame(known.bytes, bytes, from, to)) return known
     if (this.#known.size >= maxKnown) this.#known.clear()
-    // A copy: a part of a piece of a file keeps all of it.
+    // A copy: a part of a buffer would keep all of it in memory.
     const own = Buffer.from(bytes.subarray(from, to))
     const made = { bytes: own, value: this.#make(own.toString()) }
     this.#known.set(hash, made)

@@ -1,10 +1,10 @@
 import { add, readDecimal, zero, type Decimal } from '../../plugins/core/money/decimal.js'
 
-/** So many digits are a number that is exact, and so are sums of thousands of them. */
+/** With so many digits a number is exact, and so are sums of thousands of them. */
 const maxPlaces = 12
 const most = Number.MAX_SAFE_INTEGER - 1e12
 
-/** A sum of decimal texts, exact however many they are. Those below one, nearly all, are gathered as whole numbers. */
+/** A sum of decimal texts, exact however many they are. Those below one, nearly all, are collected as whole numbers. */
 export class Money {
   #sum: Decimal = zero
   /** By the number of places. */

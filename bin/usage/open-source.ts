@@ -6,7 +6,7 @@ import { ledgerSource } from './files.js'
 import type { Source } from './source.js'
 import { storeSource } from './store.js'
 
-/** The usage store where there is one, with the usage of all hosts, else this host's ledger. Throws ConfigError, CommandError. */
+/** The usage store, with the usage of all hosts, if one is configured; otherwise this host's ledger. Throws ConfigError, CommandError. */
 export async function openSource (config: GatewayConfig, local: boolean, io: Io): Promise<Source> {
   const { engine, usageStore } = stateConfig(config)
   if (engine === 'memory') throw new ConfigError([{ path: 'state.engine', message: 'is memory: its usage ends with the gateway' }])

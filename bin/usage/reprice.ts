@@ -14,7 +14,7 @@ export function entryOf (record: LedgerRecord): UsageEntry {
   return { requests: 1, tokens: leafTokens(record), charged, cost, currency, unpriced: Number(isUnpriced(costParts)) }
 }
 
-/** The entry that a record's request gets, at the time at which it started. */
+/** The entry for a record's request, at the time at which it started. */
 export function matchOfRecord (table: PriceTable, { model, upstreamModel, time, bill }: LedgerRecord): Match | null {
   return matchOf(table, { reply: bill?.model ?? model, asked: model, alias: upstreamModel ?? null }, bill?.startedAt ?? time)
 }
@@ -37,7 +37,7 @@ export function repriced (table: PriceTable, record: LedgerRecord): RecordCost |
   return priced === null ? null : { amount: priced.total, currency: table.currency, unpriced: priced.unpriced }
 }
 
-/** Kinds that tools made are told apart by their place in the list of a live request; here, by being the same. */
+/** In a live request, kinds of tools' output are distinguished by their position in the list; here, by being equal. */
 function kindsOf (bill: LedgerRecord['bill']): NonNullable<NonNullable<LedgerRecord['bill']>['modalities']> | null {
   const tools = [...bill?.tools?.modalities ?? []]
   if (bill?.modalities === undefined || tools.length === 0) return bill?.modalities ?? null

@@ -1,6 +1,6 @@
 /**
- * The few fields of a record that sums need, found in its bytes as the ledger writes it: compact JSON, whose checksum was right. To
- * build all of a record costs ten times as much, and a report reads millions.
+ * Finds the few fields of a record that sums need in its bytes as the ledger writes them: compact JSON with a correct checksum. Making the
+ * whole record costs ten times as much, and a report reads millions.
  */
 import { leaves } from '../../plugins/core/call/measures.js'
 import type { Labels } from '../../plugins/core/types.js'
@@ -9,24 +9,24 @@ import type { Parties } from './dimensions.js'
 import { bytesOf, endOf, nestedEnd, numberAt, stands, wordsOf, type Bytes } from './json-bytes.js'
 import { KnownValues } from './known-values.js'
 
-/** Members whose numbers are read at once, by their places; the leaves are first. */
+/** Members whose numbers are read at once, by their positions; the leaves are first. */
 const numbers: readonly string[] = [...leaves.map(({ type }) => type), 'time', 'charged']
 const [timeAt, chargedAt] = [leaves.length, leaves.length + 1]
-/** Members that few reports look at: where their values stand, until somebody asks. */
+/** Members that few reports need: only the positions of their values are kept. */
 const noted: readonly string[] = ['key', 'group', 'protocol', 'model', 'outcome', 'labels', 'cost', 'currency']
 
-/** A member of a record, as it is written before its value. */
+/** A member of a record, as written before its value. */
 interface Step {
-  /** Null for what is looked at anew each time. */
+  /** Null for a member that is searched each time. */
   readonly lead: Int32Array | null
   readonly leadBytes: number
-  /** Its place in `numbers` or `noted`; -1 of anything else. */
+  /** Its index in `numbers` or `noted`; -1 for any other member. */
   readonly number: number
   readonly note: number
   readonly isParts: boolean
 }
 
-/** A record as sums see it. Overwritten by the next one. */
+/** The fields of a record that sums need. Overwritten by the next one. */
 export class Scanned implements Parties, UsageEntry {
   readonly requests = 1
   readonly tokens = leaves.map(() => 0)
@@ -34,7 +34,7 @@ export class Scanned implements Parties, UsageEntry {
   charged = 0
   unpriced = 0
   #json: Bytes = bytesOf(Buffer.alloc(0))
-  /** By their places in `noted`; 0 of what is not there. */
+  /** By index in `noted`; 0 if missing. */
   readonly #from = noted.map(() => 0)
   readonly #to = noted.map(() => 0)
   /** The members of the record before, in their order: the next one has nearly always the same. */
@@ -67,7 +67,7 @@ export class Scanned implements Parties, UsageEntry {
     return this.#text(noted.indexOf('currency'), this.#currencies)
   }
 
-  /** Decimal text, of which few are the same. */
+  /** Decimal text; few are equal. */
   get cost (): string | null {
     const at = noted.indexOf('cost')
     const from = Number(this.#from[at])
@@ -81,7 +81,7 @@ export class Scanned implements Parties, UsageEntry {
     return from === 0 ? none : this.#labels.at(this.#json.bytes, from, Number(this.#to[at]))
   }
 
-  /** `start`: of the record's brace. */
+  /** `start`: position of the record's brace. */
   read (json: Bytes, start: number): void {
     this.#json = json
     this.tokens.fill(0)
@@ -98,7 +98,7 @@ export class Scanned implements Parties, UsageEntry {
     } while (json.bytes[at] === comma)
   }
 
-  /** Behind the value of a member, which begins at `from`. */
+  /** Reads the value of a member, which begins at `from`; returns the position behind it. */
   #take ({ number, note, isParts }: Step, json: Bytes, from: number): number {
     const end = isParts ? nestedEnd(json, from) : endOf(json, from)
     if (isParts) this.unpriced = end < 0 ? 1 : 0

@@ -1,4 +1,4 @@
-/** Sums for programs and for people. */
+/** Prints sums for programs and for people. */
 import { decimalText, type Decimal } from '../../plugins/core/money/decimal.js'
 import { leaves } from '../../plugins/core/call/measures.js'
 import { table } from '../table.js'
@@ -7,7 +7,7 @@ import { costText, type Sum, type Sums } from './sums.js'
 
 type Costs = ReadonlyMap<string, Decimal>
 
-/** One JSON object a sum; the leaves of the tokens are disjoint, `total` is their sum. Costs are decimal texts, by currency. */
+/** One JSON object per sum; the leaves of the tokens are disjoint, `total` is their sum. Costs are decimal texts, by currency. */
 export function sumLines (sums: Sums, by: readonly Dimension[]): string[] {
   return sums.sorted.map(({ names, requests, tokens, total, charged, costs, repriced, unpriced }) => {
     const named = Object.fromEntries(by.map(({ name }, at) => [name, names[at]]))
@@ -21,7 +21,7 @@ function texts (costs: Costs): Record<string, string> {
   return Object.fromEntries([...costs].map(([currency, amount]) => [currency, decimalText(amount)]))
 }
 
-/** RFC 4180, with a line of titles. */
+/** RFC 4180, with a header line. */
 export function sumCsv (sums: Sums, by: readonly Dimension[]): string[] {
   const titles = [
     ...by.map(({ name }) => textCell(name)), 'requests', ...leaves.map(({ type }) => type), 'total', 'charged', 'cost',
@@ -30,7 +30,7 @@ export function sumCsv (sums: Sums, by: readonly Dimension[]): string[] {
   const rows = sums.sorted.flatMap(({ names, requests, tokens, total, charged, costs, repriced, unpriced }) => {
     const numbers = [requests, ...leaves.map(({ type }) => tokens[type]), total, charged].map(String)
     const currencies = [...new Set([...costs.keys(), ...repriced.keys()])]
-    // One line for each currency: what is in another is not added to it, nor are its requests counted twice.
+    // One line for each currency, so that currencies are not added up; requests are counted in the first line only.
     return (currencies.length === 0 ? [''] : currencies).map((currency, at) => [
       ...names.map((name) => textCell(name ?? '')),
       ...at === 0 ? numbers : numbers.map(() => ''),
@@ -48,7 +48,7 @@ function amountIn (costs: Costs, currency: string): string {
   return amount === undefined ? '' : decimalText(amount)
 }
 
-/** Callers name models as they like: a text that a spreadsheet would take for a formula is shown to it as text. */
+/** Callers may invent model names: a text that a spreadsheet would take for a formula is marked as text. */
 function textCell (text: string): string {
   const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
@@ -62,7 +62,7 @@ const parts: ReadonlyArray<readonly [title: string, leaves: readonly string[]]> 
   ['reasoning', ['reasoning']],
 ]
 
-/** A table with a last line for all. */
+/** A table with a last line for the total. */
 export function sumTable (sums: Sums, by: readonly Dimension[]): string[] {
   const titles = [
     'requests', ...parts.map(([title]) => title), 'total', 'charged', 'cost', ...sums.reprices ? ['repriced'] : [], 'unpriced',

@@ -1,4 +1,4 @@
-/** Where the usage of a report comes from. */
+/** Sources of the usage of a report. */
 import { didYouMean } from '../../plugins/core/config/did-you-mean.js'
 import type { Outcome } from '../../plugins/core/types.js'
 import { protocolNames } from '../../plugins/protocols/index.js'
@@ -10,7 +10,7 @@ import type { Sums } from './sums.js'
 
 const filters = ['group', 'key', 'model', 'protocol', 'outcome'] as const
 
-/** Each filter that is given must hold; of several values any will do. */
+/** Every given filter must match; of several values of one, any. */
 export type Wanted = Readonly<Record<typeof filters[number], readonly string[]>>
 
 export interface Question {
@@ -22,9 +22,9 @@ export interface Question {
 }
 
 export interface Source {
-  /** All records, some at a time. */
+  /** All records, in batches. */
   readonly records: (question: Question) => AsyncIterable<LedgerRecord[]>
-  /** Their sums, without building a record. */
+  /** Adds their sums, without making any record. */
   readonly addTo: (sums: Sums, by: readonly Dimension[], calendar: Calendar, question: Question) => Promise<void>
   readonly close: () => Promise<void>
 }
@@ -41,7 +41,7 @@ const outcomes: Readonly<Record<Outcome, true>> = {
   truncated: true,
 }
 
-/** Throws UsageError for what no record can have: its report would be empty, and say nothing of why. */
+/** Throws UsageError for a value that no record can have: the report would be empty without a reason. */
 export function checkWanted ({ protocol, outcome }: Wanted): void {
   checkNames('--protocol', protocol, protocolNames)
   checkNames('--outcome', outcome, Object.keys(outcomes))
@@ -53,7 +53,7 @@ function checkNames (option: string, given: readonly string[], known: readonly s
   throw new UsageError(`${option} must be one of ${known.join(', ')}, not ${unknown}${didYouMean(unknown, known)}`)
 }
 
-/** `read`: the moment of a date as it was given, null for none. Throws UsageError. */
+/** `read`: the moment of a date on the command line, null for none. Throws UsageError. */
 export function readRange (
   read: (option: string, text: string | undefined) => number | null, given: { readonly from?: string, readonly to?: string }
 ): Pick<Question, 'from' | 'to'> {

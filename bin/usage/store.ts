@@ -3,7 +3,7 @@ import type { UsageStoreConfig } from '../../plugins/state/types.js'
 import { CommandError } from '../io.js'
 import type { Source } from './source.js'
 
-/** The usage of all hosts. Throws CommandError where the store cannot be asked. */
+/** The usage of all hosts. Throws CommandError if the store cannot be asked. */
 export async function storeSource (config: UsageStoreConfig): Promise<Source> {
   const reader = await openUsageReader(config).catch((error: unknown) => { throw explained(error) })
   return {

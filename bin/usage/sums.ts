@@ -21,18 +21,18 @@ export interface Sum {
   readonly tokens: Readonly<Record<string, number>>
   /** Sum of the leaves. */
   readonly total: number
-  /** What was taken from the balances. */
+  /** Tokens taken from the balances. */
   readonly charged: number
   /** By currency. */
   readonly costs: ReadonlyMap<string, Decimal>
-  /** What they would have cost, where that was asked. */
+  /** What they would have cost, if that was asked. */
   readonly repriced: ReadonlyMap<string, Decimal>
   readonly unpriced: number
 }
 
 interface Adding {
   readonly names: Names
-  /** What sums are put in order by. No value holds what parts its names. */
+  /** Sort key. Its separator is in no value. */
   readonly place: string
   requests: number
   readonly tokens: number[]
@@ -42,15 +42,15 @@ interface Adding {
   unpriced: number
 }
 
-/** Sums by the values of their dimensions, one after another: no text is made to find one. */
+/** Sums by the values of their dimensions, as a tree: finding one makes no text. */
 interface Node {
   readonly children: Map<string | null, Node>
   sum: Adding | null
 }
 
-/** Adds records up by some dimensions. Holds the sums and no record. */
+/** Adds records up by some dimensions. Holds the sums and no records. */
 export class Sums {
-  /** Whether it tells what records would have cost, too. */
+  /** Whether it also has what records would have cost. */
   readonly reprices: boolean
   readonly #root: Node = { children: new Map(), sum: null }
   readonly #sums: Adding[] = []
@@ -59,7 +59,7 @@ export class Sums {
     this.reprices = reprices
   }
 
-  /** `repriced`: null where it would have cost nothing. */
+  /** `repriced`: null if it would have cost nothing. */
   add (names: Names, entry: UsageEntry, repriced: RecordCost | null = null): void {
     const sum = this.#find(names)
     sum.requests += entry.requests
@@ -70,7 +70,7 @@ export class Sums {
     if (repriced !== null && repriced.amount !== null) moneyOf(sum.repriced, repriced.currency).plus(repriced.amount)
   }
 
-  /** What was added up elsewhere, of other records. */
+  /** Adds sums of other records that were made elsewhere. */
   merge (others: readonly Sum[]): void {
     for (const other of others) addSum(this.#find(other.names), other)
   }
@@ -80,7 +80,7 @@ export class Sums {
     return [...this.#sums].sort((a, b) => Number(a.place > b.place) - Number(a.place < b.place)).map(shown)
   }
 
-  /** Of all records; `names` without a value. */
+  /** The sum of all records; `names` without values. */
   total (count: number): Sum {
     const all = newSum(Array<null>(count).fill(null))
     for (const sum of this.#sums) addSum(all, shown(sum))

@@ -1,4 +1,4 @@
-/** Checks 19-30: where clients put their key, and what they read when it is refused. */
+/** Checks 19-30: where clients put their key, and what they read if it is refused. */
 import { expect, expectEnvelope, expectStatus, type Change, type Check, type Kind } from '../check.js'
 import { familyOf } from '../subject.js'
 

@@ -1,4 +1,4 @@
-/** Checks 31-39: what real bodies look like, and that they travel as they are. */
+/** Checks 31-39: real bodies, which must be passed on unchanged. */
 import { createHash } from 'node:crypto'
 import { excerpt, expect, expectEnvelope, expectStatus, type Change, type Check, type Kind } from '../check.js'
 import type { FamilyName } from '../options.js'

@@ -1,4 +1,4 @@
-/** Checks 112-114: how streams end that did not end well, as the clients of each protocol read it. */
+/** Checks 112-114: how failed streams end, as the clients of each protocol read it. */
 import { expect, expectStatus, fieldsOf, type Check } from '../check.js'
 import { chatChunk, event, messageStart, responseEvent, sse } from '../replies.js'
 import { eventsOf, type Reply } from '../wire.js'
@@ -23,7 +23,7 @@ const failures: Readonly<Record<StreamKind, readonly string[]>> = {
 
 const isText = (value: unknown): boolean => typeof value === 'string' && value !== ''
 
-/** What the clients of the protocol, in whatever language, take for a failure with a message. */
+/** What clients of the protocol, in any language, recognise as a failure with a message. */
 const readable: Readonly<Record<StreamKind, (event: Readonly<Record<string, unknown>>, name: string) => boolean>> = {
   chat: ({ error }) => isText(fieldsOf(error).message),
   responses: ({ type, response, error, message }, name) => {

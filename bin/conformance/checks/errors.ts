@@ -1,4 +1,4 @@
-/** Checks 61-65 and 101-105: failures of the far side, and what never may reach it. */
+/** Checks 61-65 and 101-105: failures of the far side, and what must never reach it. */
 import { arrivalOr, expect, expectEnvelope, expectStatus, type Check } from '../check.js'
 import { NotApplicable } from '../endpoints.js'
 import { json } from '../replies.js'

@@ -1,9 +1,9 @@
-/** Checks 107-111: ways around a guard. What has no key of the gateway never reaches the far side, whatever it is called. */
+/** Checks 107-111: ways around a guard. A request without a key of the gateway must never reach the far side, whatever its address. */
 import { expect, type Change, type Check, type Subject } from '../check.js'
 
 const nobody = { authorization: undefined, 'x-api-key': undefined, 'x-goog-api-key': undefined }
 
-/** Refused by the gateway itself: nothing arrives, and no success is told. */
+/** Expects that the gateway itself refuses: nothing arrives, and the status is no success. */
 async function expectRefused ({ ask, far }: Subject, about: string, change: Change): Promise<void> {
   const { status } = await ask('chat', change)
   expect(far.seen.length === 0, `${about}: the far side saw ${far.seen.map(({ method, url }) => `${method} ${url}`).join(', ')}`)

@@ -8,7 +8,7 @@ interface Reach {
   readonly kind: Kind
   /** What follows the base address; `M` stands for the model. */
   readonly path: string
-  /** The end of what the far side sees. */
+  /** How the path at the far side ends. */
   readonly far: string
 }
 
@@ -66,7 +66,7 @@ function reach ({ number, title, kind, path, far }: Reach): Check {
   }
 }
 
-// The path in front may be the upstream's own, but no version and no slash may stand there twice.
+// The path in front may be the upstream's own, but must not contain a version or a slash twice.
 function expectOnce (subject: Subject, end: string): string {
   return expectFar(subject, new RegExp(`^(?!.*(//|(/v1|/v1beta){2,}/)).*${escaped(end)}$`))
 }

@@ -1,4 +1,4 @@
-/** How each protocol is asked for a stream, and a whole one of it. */
+/** For each protocol: how to ask for a stream, and a complete one. */
 import type { Change, Subject } from '../check.js'
 import {
   chatChunk, chatUsageChunk, done, event, generated, messageDelta, messageStart, messageStop, plainChatUsage, responseEvent, sse,
@@ -38,7 +38,7 @@ export function cutOff (kind: StreamKind): Script {
   return { ...sse(...whole[kind].slice(0, 1)), then: 'cut' }
 }
 
-/** Plays a stream of each protocol in turn; what was seen of each. */
+/** Plays a stream of each protocol in turn; returns what was seen of each. */
 export async function playEach (
   subject: Subject, scriptOf: (kind: StreamKind) => Script, see: (kind: StreamKind, reply: Reply) => string
 ): Promise<string> {

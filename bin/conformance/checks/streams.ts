@@ -1,4 +1,4 @@
-/** Checks 55-60: streams pass as they are, at once, and fail so that the caller notices. */
+/** Checks 55-60: streams pass unchanged and without delay, and fail so that the caller notices. */
 import { EventEmitter, once } from 'node:events'
 import { expect, expectStatus, type Check, type Kind, type Subject } from '../check.js'
 import { sse } from '../replies.js'

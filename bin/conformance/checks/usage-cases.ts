@@ -1,4 +1,4 @@
-/** What the usage checks ask, what the far side answers, and what must be counted. */
+/** Requests of the usage checks, the far side's answers, and the expected counts. */
 import { expect, type Change, type Kind } from '../check.js'
 import type { Script } from '../script.js'
 import {
@@ -12,7 +12,7 @@ export interface Metered {
   readonly kind: Kind
   /** None: the plain request of its kind. */
   readonly change?: (model: string) => Change
-  /** What the far side answers; none: its plain reply. */
+  /** Reply of the far side; none: its plain reply. */
   readonly script?: Script
   readonly counts: readonly [input: number, output: number]
   readonly reply?: (reply: Reply) => void

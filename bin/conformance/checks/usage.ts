@@ -1,4 +1,4 @@
-/** Checks 40-54: every token is counted, once. They read the sums that the gateway's metrics show, whatever their names. */
+/** Checks 40-54: every token is counted, once. They read the sums of the gateway's metrics, whatever their names. */
 import { arrivalOr, expect, expectStatus, fieldsOf, type Check, type Fields, type Kind, type Subject } from '../check.js'
 import { grewBy, growth, scrape, type TokenSums } from '../metrics.js'
 import { chatChunk, sse } from '../replies.js'
@@ -11,7 +11,7 @@ function shown (grown: TokenSums): string {
   return [...grown].map(([name, value]) => `${name} +${value}`).join(', ') || 'nothing'
 }
 
-/** Waits until the metrics grew as they should: they may lag behind the reply. */
+/** Waits until the metrics have grown as expected: they may lag behind the reply. */
 async function expectGrowth (subject: Subject, before: TokenSums, input: number, output: number): Promise<string> {
   const untilMs = performance.now() + subject.options.timeoutMs / 2
   let grown = growth(before, await sumsNow(subject))
@@ -44,7 +44,7 @@ function meter ({ number, title, kind, change, script, counts: [input, output], 
   }
 }
 
-/** What replies say of their usage, as all that came in and all that went out. */
+/** Where replies state their usage, as total input and total output. */
 const told: ReadonlyArray<readonly [kind: Kind, field: string, input: readonly string[], output: readonly string[]]> = [
   ['chat', 'usage', ['prompt_tokens'], ['completion_tokens']],
   ['messages', 'usage', ['input_tokens', 'cache_read_input_tokens', 'cache_creation_input_tokens'], ['output_tokens']],
