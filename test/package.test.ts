@@ -147,7 +147,7 @@ t.test('code is shipped without its comments, and declarations with those of wha
   const built = paths.filter((path) => path.startsWith('dist/')).map((path) => ({ path, text: readFileSync(join(root, path), 'utf8') }))
   t.same(built.filter(({ path, text }) => path.endsWith('.js') && /^\s*(?:\/\*\*|\/\/ )/m.test(text)).map(({ path }) => path), [])
   const declared = built.filter(({ path }) => path.endsWith('.d.ts')).map(({ text }) => text).join('')
-  for (const told of ['Maximum size of a request body in bytes.', '@defaultValue 33,554,432 (32 MiB)', 'What a host can do with the gateway']) {
+  for (const told of ['Maximum size of a request body', '@defaultValue 33,554,432 (32 MiB)', 'What a host can do with the gateway']) {
     t.match(declared, told)
   }
   t.notMatch(declared, 'interface Gateway ', 'nothing of what plugins share')

@@ -3,7 +3,7 @@ export function timerMs (ms: number): number | null {
   return ms < 2 ** 31 - 1 ? Math.ceil(ms) : null
 }
 
-/** Rejects where the answer takes longer than `ms`; one that comes later is dropped. No process stays for it alone. */
+/** Rejects if the answer takes longer than `ms`; a later one is dropped. The timer does not keep the process alive. */
 export async function withTimeout<T> (ms: number, answer: Promise<T>): Promise<T> {
   const longestMs = timerMs(ms)
   if (longestMs === null) return await answer
