@@ -94,7 +94,7 @@ export class Authenticator {
 
   #loadFor (secret: string, request: FastifyRequest): Load {
     const { store, lookup, lookupTimeoutMs = 5_000 } = this.#options
-    const load: Load = store === undefined ? async () => toKey(await lookup?.(secret, request)) : (digest) => store.find(digest)
+    const load: Load = store === undefined ? async () => toKey(await lookup?.(secret, request)) : async (digest) => await store.find(digest)
     return (digest) => withTimeout(lookupTimeoutMs, load(digest))
   }
 

@@ -139,3 +139,10 @@ t.test('a caller that leaves while its key is looked up is not served', async (t
   await new Promise(setImmediate)
   t.match(await done, { errorCode: null })
 })
+
+t.test('a host\'s store in JavaScript may answer at once', async (t) => {
+  const store = { find: (() => null) as never, onChange: () => () => {} }
+  const { app } = await build(t, { keys: [], store })
+  const reply = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: { authorization: 'Bearer sk-0123456789' } })
+  t.match([reply.statusCode, reply.json()], [401, { error: { code: 'invalid_api_key' } }])
+})
