@@ -35,7 +35,7 @@ export async function run (args: readonly string[], io: Io): Promise<number> {
   try {
     const command = commands.get(name)
     if (command === undefined) throw new UsageError(unknownCommand(name))
-    if (file === '') throw new UsageError('--config is empty: the name of a file stands behind it')
+    if (file === '') throw new UsageError('--config is empty: it needs the name of a file')
     if (file === demoFile && name !== 'init' && !io.primary && existsSync('gateway.yaml')) {
       io.err('this is the demo: --config gateway.yaml takes the file of this folder')
     }

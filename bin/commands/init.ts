@@ -27,6 +27,6 @@ function write (file: string, text: string): void {
     writeFileSync(file, text, { flag: 'wx' })
   } catch (error) {
     const code = String(Reflect.get(Object(error), 'code'))
-    throw new CommandError(code === 'EEXIST' ? `${file} is there already, and is left as it is` : `${file} cannot be written (${code})`)
+    throw new CommandError(code === 'EEXIST' ? `${file} already exists and was not changed` : `${file} cannot be written (${code})`)
   }
 }

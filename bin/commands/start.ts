@@ -39,7 +39,7 @@ export async function start (file: string, args: string[], io: Io): Promise<numb
     }
     stopping = true
     unwatch()
-    io.out('stopping once the requests that run have ended; another signal stops at once')
+    io.out('stopping when running requests have ended; another signal stops at once')
     starting.then(async (gateway) => {
       await gateway.stop()
       ended.emit('end')

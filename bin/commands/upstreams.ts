@@ -38,7 +38,7 @@ function consoleUrl (file: string, io: Io): string {
   if (listen !== undefined && listen.port > 0) return originOf({ host: '127.0.0.1', ...listen })
   const address = listenAddress(config, io.env)
   if (path !== undefined && address.port > 0) return originOf(address) + path
-  throw new CommandError('the configuration has no console, of which this is asked: give it console.listen, or say --url')
+  throw new CommandError('the configuration has no console to ask: set console.listen, or give --url')
 }
 
 async function ask (url: string): Promise<UpstreamsStatus> {
@@ -46,10 +46,10 @@ async function ask (url: string): Promise<UpstreamsStatus> {
   try {
     response = await fetch(url, { signal: AbortSignal.timeout(timeoutMs), redirect: 'error' })
   } catch {
-    throw new CommandError(`nobody answers at ${url}: does the gateway run?`)
+    throw new CommandError(`no answer from ${url}: is the gateway running?`)
   }
   const given: unknown = response.ok ? await response.json().catch(() => null) : null
-  if (!isStatus(given)) throw new CommandError(`${url} is no console of a gateway: it answers ${response.status}`)
+  if (!isStatus(given)) throw new CommandError(`${url} is not the console of a gateway: it answered ${response.status}`)
   return given
 }
 

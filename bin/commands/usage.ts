@@ -64,7 +64,7 @@ async function showRecords (source: Source, question: Question, io: Io): Promise
       await io.out(JSON.stringify(record))
     }
   }
-  if (isEmpty) io.err('no record is in the ledger, or none that was asked for')
+  if (isEmpty) io.err('the ledger has no record, or none that matches')
 }
 
 interface Repricing {

@@ -14,7 +14,7 @@ export async function withStore (file: string, io: Io, step: (store: KeyStore, c
   const where = stateConfig(config)
   if (where.engine === 'memory') {
     throw new ConfigError([{
-      path: 'state.engine', message: 'is memory, which a command does not share with a gateway that runs: its keys are in the file alone',
+      path: 'state.engine', message: 'is memory, which a command cannot share with a running gateway: its only keys are those of the file',
     }])
   }
   const folder = resolve(dirname(ledgerPath(config)))
@@ -56,6 +56,6 @@ export async function keyOf (store: KeyStore, id: string, config: GatewayConfig)
 export function orRefuse<T> (found: T | null, id: string, { keys = [] }: GatewayConfig): T {
   if (found !== null) return found
   throw new CommandError(
-    keys.some((key) => key.id === id) ? `key ${id} stands in the configuration, and is changed there` : `there is no key ${id}`
+    keys.some((key) => key.id === id) ? `key ${id} is in the configuration: change it there` : `there is no key ${id}`
   )
 }

@@ -66,7 +66,7 @@ t.test('init writes a file that starts and whose key is let in, and leaves one t
 
   const again = terminal()
   t.equal(await run(['init', '--config', file], again), 1)
-  t.match(again.complaints, [/is there already, and is left as it is/])
+  t.match(again.complaints, [/already exists and was not changed/])
   const nowhere = terminal()
   t.equal(await run(['init', '--config', join(file, 'below', 'gateway.yaml')], nowhere), 1)
   t.match(nowhere.complaints, [/cannot be written \(E\w+\)/])

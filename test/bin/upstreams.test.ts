@@ -102,7 +102,7 @@ t.test('a console that is a path of the gateway, one that is told, and none', as
     return other
   }
   t.match(await command('upstreams', '--config', file), {
-    code: 1, err: /nobody answers at http:\/\/127\.0\.0\.1:8080\/console\/upstreams: does the gateway run\?/,
+    code: 1, err: /no answer from http:\/\/127\.0\.0\.1:8080\/console\/upstreams: is the gateway running\?/,
   })
   const without = write(yaml([upstream.url, upstream.url], 'listen: { port: 0 }'))
   t.match(await command('upstreams', '--config', without), { code: 1, err: /has no console/ })
@@ -111,7 +111,7 @@ t.test('a console that is a path of the gateway, one that is told, and none', as
   const anywhere = write(yaml([upstream.url, upstream.url], 'path: /console') + '\nlisten: { port: 0 }')
   t.match(await command('upstreams', '--config', anywhere), { code: 1, err: /has no console/ }, 'a port that nobody knows')
   for (const url of [await standing(t, '{}'), await standing(t, 'no'), await standing(t, '{"upstreams":[],"pools":[]}', 500)]) {
-    t.match(await command('upstreams', '--url', url), { code: 1, err: /is no console of a gateway/ })
+    t.match(await command('upstreams', '--url', url), { code: 1, err: /is not the console of a gateway/ })
   }
   t.match(await command('upstreams', '--what'), { code: 2 })
 })

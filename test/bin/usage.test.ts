@@ -287,7 +287,7 @@ t.test('the ledger of Redis is read without Redis', async (t) => {
 t.test('where no record is, that is said beside the empty result', async (t) => {
   const { file } = await ledger(t, mixed)
   t.same(await command('usage', '--config', file, '--group', 'nobody'), {
-    code: 0, out: [], err: 'no record is in the ledger, or none that was asked for',
+    code: 0, out: [], err: 'the ledger has no record, or none that matches',
   })
 })
 
