@@ -10,10 +10,14 @@ import { Outbox } from '../../plugins/limits/outbox.js'
 import { hostError } from '../../plugins/limits/refusal.js'
 import { Remaining } from '../../plugins/limits/remaining.js'
 import { RemainingBudgets } from '../../plugins/limits/remaining-budgets.js'
+import { watchLedger } from '../../plugins/limits/watch-ledger.js'
 import { StoreDownError } from '../../plugins/core/balances/store-down.js'
+import type { Ledger } from '../../plugins/core/money/ledger.js'
+import { silentRecorder } from '../../plugins/core/recorder.js'
 import type { SettledCost } from '../../plugins/core/money/cost.js'
 import type { Pricing } from '../../plugins/core/money/pricing.js'
 import { ModelCall } from '../../plugins/core/call/model-call.js'
+import { memoryLedger } from '../../plugins/state/ledger/memory-ledger.js'
 import { memoryBalances, type Balances, type Bucket, type HoldAsk, type Parties, type Settlement } from '../../plugins/state/index.js'
 import { fillCall, type CallFields } from '../helpers/call-fields.js'
 import { endpointOf, noTokens } from '../metrics/requests.js'
@@ -474,4 +478,20 @@ t.test('settlements wait for a store that is away', async (t) => {
   await outbox.close()
   t.same(lost, ['d', 'e'], 'what is left at the end is told')
   await new Outbox(backlog, { onLost: () => {} }).close()
+})
+
+t.test('a disk that goes on refusing records is told once, and each refusal counted', async (t) => {
+  const heard = new Set<(error: unknown, again: boolean) => void>()
+  const onTrouble: Ledger['onTrouble'] = (listener) => {
+    heard.add(listener)
+    return () => heard.delete(listener)
+  }
+  let counted = 0
+  const lines: unknown[] = []
+  const recorder = { ...silentRecorder, ledgerFailed: () => { counted += 1 } }
+  const log = Object({ error: (fields: unknown) => lines.push(fields) })
+  const end = watchLedger({ ...memoryLedger(), onTrouble }, recorder, log)
+  for (const again of [false, true, true]) heard.forEach((listener) => listener(new Error('full'), again))
+  end()
+  t.match([counted, lines.length, lines, heard.size], [3, 1, [{ err: { message: 'full' } }], 0])
 })
