@@ -81,7 +81,7 @@ export const checks: Readonly<Record<string, Check>> = {
   }, {
     failing: { requests: 240, perSecond: 60, attemptTimeoutMs: 2_000, maxAmplification: 1.5 },
     leaving: { callers: 12, atOnce: 3 },
-    returning: { members: 4, perSecond: 40, outMs: 2_000, deadlineMs: 5_000 },
+    returning: { members: 4, perSecond: 150, outMs: 2_000, deadlineMs: 5_000 },
     dead: { requests: 100, hangs: false, attemptTimeoutMs: 1_000 },
     hung: null,
   }),
