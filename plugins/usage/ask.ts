@@ -29,7 +29,10 @@ export function askFor (llm: ModelCall, headers: IncomingHttpHeaders, rules: Usa
 function asked (llm: ModelCall, headers: IncomingHttpHeaders, outgoing: Buffer, { start, end, text }: Edit): true {
   const { body } = llm
   const moved = Buffer.byteLength(text) - (end - start)
-  body.modelPlaces = body.modelPlaces?.map(([from, to]) => from < end ? [from, to] : [from + moved, to + moved]) ?? null
+  // A host's not-found handler may have the hooks run a second time for the same bytes.
+  if (body.outgoing === null && body.modelPlaces !== null) {
+    body.modelPlaces = body.modelPlaces.map(([from, to]) => from < end ? [from, to] : [from + moved, to + moved])
+  }
   body.outgoing = outgoing
   headers['accept-encoding'] = 'identity'
   return true

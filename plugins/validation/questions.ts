@@ -44,9 +44,9 @@ export function answerQuestion ({ endpoint: id, type, bytes, wantsPlaces }: Ques
   const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
   const verdict = checkBody(endpoint, type, body, rules)
   if (verdict instanceof BodyRefusal) return { bytes, verdict: verdict.facts }
-  const places = wantsPlaces && type.kind === 'json' ? textsAtAny(body, modelPaths(endpoint)) : []
+  const places = wantsPlaces && type.kind === 'json' ? textsAtAny(body, modelPaths(endpoint)) : null
   // A list of very many would take the loop longer to receive than to make again.
-  const found = places.length > 0 && places.length <= mostPlaces ? { modelPlaces: places } : {}
+  const found = places !== null && places.length <= mostPlaces ? { modelPlaces: places } : {}
   return { bytes, verdict: { ...verdict, ...found, json: outlineFor(endpoint, verdict.json) } }
 }
 

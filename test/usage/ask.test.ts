@@ -114,7 +114,10 @@ for (const [name, body] of rewritten) {
     for (const margin of ['', ' '.repeat(300_000)]) {
       const sent = await ask(margin + twice, chatUsage, JSON.parse(twice))
       t.ok(sent.sent)
-      t.same(sent.llm.body.modelPlaces, textsAtAny(Buffer.from(String(sent.sent)), ['model']))
+      const places = textsAtAny(Buffer.from(String(sent.sent)), ['model'])
+      t.same(sent.llm.body.modelPlaces, places)
+      await askFor(sent.llm, sent.headers, chatUsage)
+      t.same(sent.llm.body.modelPlaces, places, 'asked for a second time, as by a not-found handler')
     }
   })
 }

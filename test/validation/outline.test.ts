@@ -120,6 +120,7 @@ t.test('where the model stands is told to whoever wants to know, unless there ar
   const chat = '{"messages":[{"role":"user","content":"x"}],"mod\\u0065l":"b"}'
   t.same(placesIn('chat_completions', chat), [[chat.length - 4, chat.length - 1]])
   t.same(placesIn('chat_completions', chat, false), null)
+  t.same(placesIn('generate_content.generateContent', '{"contents":[{"parts":[{"text":"x"}]}]}'), [], 'nor is it looked for again')
   const one = '{"model":"models/a","content":{"parts":[{"text":"x"}]}}'
   const batch = (count: number): string => `{"requests":[${Array<string>(count).fill(one).join(',')}]}`
   t.same(placesIn('generate_content.batchEmbedContents', batch(2)), [[22, 32], [22 + one.length + 1, 32 + one.length + 1]])
