@@ -1,5 +1,5 @@
 /** A host that speaks HTTP/2: a stream that its upstream broke off must not end as a whole one does. */
-import { connect, type ClientHttp2Session } from 'node:http2'
+import { connect, type ClientHttp2Session, type OutgoingHttpHeaders } from 'node:http2'
 import httpProxy from '@fastify/http-proxy'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t from 'tap'
@@ -35,8 +35,10 @@ function withoutRoutes (url: string): ReturnType<typeof gatewayOptions> {
 }
 
 /** What the caller got, and whether its stream ended as a whole one does. */
-async function ask (client: ClientHttp2Session): Promise<{ text: string, failed: boolean }> {
-  const stream = client.request(headers).end(body)
+async function ask (
+  client: ClientHttp2Session, asked: OutgoingHttpHeaders = headers, begun = (): void => {}
+): Promise<{ text: string, failed: boolean }> {
+  const stream = client.request(asked).on('response', begun).end(asked === headers ? body : '')
   const chunks: Buffer[] = []
   stream.on('data', (chunk: Buffer) => chunks.push(chunk))
   return await new Promise((resolve) => {
@@ -77,6 +79,29 @@ for (const [name, mount] of Object.entries(mounts)) {
       t.match(await settled.next(), { outcome: 'truncated', abortedBy: 'upstream' })
     }
     t.equal(settled.size, 0)
+  })
+
+  t.test(`${name}: a reply without usage that breaks off is no whole one, either`, async (t) => {
+    const upstream = await startUpstream(t)
+    const app: FastifyInstance = Object(Fastify({ http2: true }))
+    await mount(app, upstream.url)
+    const settled = watchSettled(app)
+    const client = connect(await app.listen({ port: 0, host: '127.0.0.1' }))
+    t.teardown(async () => {
+      client.destroy()
+      await app.close()
+    })
+    const list = { ':path': '/v1/models', authorization: `Bearer ${secret}` }
+    // Elsewhere an error that breaks off becomes one of ours.
+    const replies = [[200, list], [429, headers]] as const
+    for (const [status, asked] of name === 'a mount that nobody adapted' ? replies : replies.slice(0, 1)) {
+      let go = (): void => {}
+      const begun = new Promise<void>((resolve) => { go = resolve })
+      const cut = { body: '{"data":[{"id":"model"}]}', split: [10], cutAt: 20 }
+      upstream.queue({ ...cut, status, before: async (write) => { if (write === 2) await begun } })
+      t.equal((await ask(client, asked, go)).failed, true, String(status))
+      t.match(await settled.next(), { outcome: 'truncated', abortedBy: 'upstream' })
+    }
   })
 }
 

@@ -76,11 +76,11 @@ function openTaps (app: FastifyInstance, gateway: Gateway, mayAsk: MayAsk): void
   })
 }
 
-/** Puts the tap on replies that our transport did not carry: those of mounts without `proxyOptions()`, and of the host's own handlers. */
+/** Watches replies that our transport did not carry: those of mounts without `proxyOptions()`, and of the host's own handlers. */
 function tapHostReplies (app: FastifyInstance, gateway: Gateway): void {
   app.addHook('onSend', function llmGatewayUsage (request, reply, payload, done) {
     const llm = modelCallOf(request)
-    if (llm === null || llm.openTap === null || llm.upstreamReply.tapped) done()
+    if (llm === null || llm.upstreamReply.tapped) done()
     else if (typeof payload === 'string' || Buffer.isBuffer(payload)) done(null, tapWhole(reply, llm, llm.openTap, payload))
     else {
       const body = streamOf(payload, reply)

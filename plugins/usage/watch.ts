@@ -11,15 +11,15 @@ import { cutReply } from '../core/reply/cut-reply.js'
 import type { OpenTap, ReplyTap } from '../core/types.js'
 
 /**
- * Puts a tap on a reply that a mount of the host sends as a stream. Bytes pass in the turn in which they come;
+ * Puts a tap on a reply that a mount of the host sends as a stream, if it has usage. Bytes pass in the turn in which they come;
  * `pipeline` passes backpressure and errors in both directions.
  */
 export function watch (
-  gateway: Gateway, request: FastifyRequest, reply: FastifyReply, llm: ModelCall, openTap: OpenTap, body: Readable
+  gateway: Gateway, request: FastifyRequest, reply: FastifyReply, llm: ModelCall, openTap: OpenTap | null, body: Readable
 ): Readable {
-  const tap = openTap(reply.statusCode, reply.getHeaders())
-  noteReply(llm, reply)
-  if (tap === null) return body
+  const tap = openTap?.(reply.statusCode, reply.getHeaders()) ?? null
+  if (openTap !== null) noteReply(llm, reply)
+  if (tap === null) return cutWith(body, reply, llm)
   // The length may differ from the upstream's, because the extra event is removed. And a stream that is cut must not end exactly where
   // its length says.
   if (llm.body.outgoing !== null || llm.stream || isEventStream(reply.getHeaders())) reply.removeHeader('content-length')
@@ -48,11 +48,7 @@ export function watch (
     isLeft = !through.writableFinished && !through.destroyed
     if (isLeft) through.destroy()
   })
-  // Before the framework ends the reply, which would look as if the caller had left: over HTTP/2 that happens at once.
-  through.once('error', () => {
-    llm.abortedBy ??= 'upstream'
-    cutReply(reply)
-  })
+  cutWith(through, reply, llm)
   pipeline(body, through, (error) => {
     if (error != null) breakOff(llm, tap, error, isLeft)
     releaseHold(gateway, request, llm)
@@ -60,9 +56,17 @@ export function watch (
   return through
 }
 
+/** Before the framework ends the reply, which would look as if the caller had left: over HTTP/2 that happens at once. */
+function cutWith (body: Readable, reply: FastifyReply, llm: ModelCall): Readable {
+  return body.once('error', () => {
+    llm.abortedBy ??= 'upstream'
+    cutReply(reply)
+  })
+}
+
 /** The same for a reply that a function of the host's sends whole. */
-export function tapWhole (reply: FastifyReply, llm: ModelCall, openTap: OpenTap, body: string | Buffer): string | Buffer {
-  const tap = openTap(reply.statusCode, reply.getHeaders())
+export function tapWhole (reply: FastifyReply, llm: ModelCall, openTap: OpenTap | null, body: string | Buffer): string | Buffer {
+  const tap = openTap?.(reply.statusCode, reply.getHeaders()) ?? null
   if (tap === null) return body
   noteReply(llm, reply)
   const bytes = typeof body === 'string' ? Buffer.from(body) : body
