@@ -21,7 +21,7 @@ import { familyAsked } from '../url/match.js'
 import { splitKeys } from '../url/query.js'
 import type { UrlRefusal } from '../url/resolve.js'
 import { segmentsOf } from '../url/segments.js'
-import { leaveUntaken } from './untaken-upgrade.js'
+import { endUpgrade, leaveUntaken } from './untaken-upgrade.js'
 import { queryOf, withoutQuery } from '../url/single-version.js'
 
 /** Checks the caller's key: calls `passed`, or answers the request. */
@@ -93,6 +93,7 @@ function letIn (gateway: Gateway, request: FastifyRequest, reply: FastifyReply, 
 export function answer (
   gateway: Gateway, decision: Decision, request: FastifyRequest, reply: FastifyReply, read: ModelCall | UrlRefusal | null
 ): FastifyReply {
+  endUpgrade(request, reply)
   if (decision === 'answer_preflight') return reply.code(204).send()
   if (decision === 'answer_probe') return reply.code(200).send()
   return refuseUrl(gateway, request, reply, read === null || read instanceof ModelCall ? unknownUrl(request) : read)
@@ -110,6 +111,7 @@ function meetUpgrade (
   gateway: Gateway, request: FastifyRequest, reply: FastifyReply, read: ModelCall | UrlRefusal | null, ask: AskKey | null, done: () => void
 ): void {
   dropQueryKeys(request)
+  endUpgrade(request, reply)
   // The auth plugin handles it later.
   if (ask === null && gateway.guarded) {
     done()

@@ -1,7 +1,7 @@
 import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { methodAsked } from './arrival.js'
+import { isTakenAsUpgrade, methodAsked } from './arrival.js'
 import type { Resolve } from '../url/resolve.js'
 
 /** How long a listener has to take a socket: it may look the caller up before, as the documentation of `ws` shows. */
@@ -108,15 +108,24 @@ function route (app: FastifyInstance, { raw, socket, head }: Upgrade): void {
   }
   const reply = new ServerResponse(raw)
   reply.assignSocket(socket)
-  // Nobody reads on.
+  endBehind(reply, socket)
+  Reflect.set(raw, kHead, head)
+  routed.add(raw)
+  app.routing(raw, reply)
+}
+
+/** Ends the connection of an upgrade that is answered. Whoever routed it may not: `@fastify/websocket` does only what its own hook saw. */
+export function endUpgrade ({ raw }: FastifyRequest, reply: FastifyReply): void {
+  if (isTakenAsUpgrade(raw)) endBehind(reply.raw, raw.socket)
+}
+
+/** Nobody reads on. */
+function endBehind (reply: ServerResponse, socket: Socket): void {
   reply.shouldKeepAlive = false
   reply.once('finish', () => {
     socket.resume()
     socket.destroySoon()
   })
-  Reflect.set(raw, kHead, head)
-  routed.add(raw)
-  app.routing(raw, reply)
 }
 
 /** False where a request is not here as an upgrade that nobody had taken; one that is goes back to the host, as if nobody had routed it. */

@@ -241,6 +241,32 @@ t.test('an offer is ignored whoever listens for upgrades', async (t) => {
   t.equal((await askOnce(url, ['GET /v1/models HTTP/1.1', 'host: h', 'connection: upgrade', 'upgrade: h2c', bearer])).status, 200)
 })
 
+t.test('the connection of an answered upgrade ends, whoever routed it', async (t) => {
+  const { upstream } = await startProvider(t)
+  const { app, url } = await startApp(t, async (app) => {
+    await app.register(llmGateway, guarded)
+    await mount(app, upstream.url, { ...proxyOptions(), prefix: '/', rewritePrefix: '' })
+    // As `@fastify/websocket` does, which ends only what passed a hook of its own: registered after the gateway, it sees no refusal.
+    app.server.on('upgrade', (raw: IncomingMessage, socket: Socket) => {
+      const reply = new ServerResponse(raw)
+      reply.assignSocket(socket)
+      app.routing(raw, reply)
+    })
+  })
+  const preflight = ['origin: https://page.example', 'access-control-request-method: POST']
+  for (const [status, line, ...headers] of [
+    [401, 'GET /v1/realtime', 'upgrade: websocket'], [426, 'GET /v1/realtime', 'upgrade: websocket', bearer],
+    [401, 'GET /elsewhere', 'upgrade: websocket'], [404, 'POST /v1/unknown', 'upgrade: h2c'],
+    [204, 'OPTIONS /v1/models', 'upgrade: h2c', ...preflight],
+  ] as const) {
+    const wire = new Wire(url)
+    const reply = await wire.ask([`${line} HTTP/1.1`, 'host: h', 'connection: upgrade', ...headers])
+    t.match(reply, { status, headers: { connection: 'close' } }, line)
+    await wire.closed()
+  }
+  t.notMatch((await app.inject('/metrics')).body, /active_requests\{.*\} [1-9]/)
+})
+
 t.test('hooks of the host find no key in the query of an upgrade', async (t) => {
   const found: string[] = []
   const { url } = await startApp(t, async (app) => {
