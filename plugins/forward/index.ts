@@ -12,7 +12,7 @@ import { modelCallOf, type ModelCall } from '../core/call/model-call.js'
 import { UpstreamDispatcher } from './dispatcher.js'
 import { checkForwardOptions, readTransport, type ForwardOptions } from './options.js'
 import { relay } from './relay.js'
-import { checkAddresses, refuseOtherTransports } from './proxy-options.js'
+import { checkAddresses, refuseOtherTransports, skipDestinations } from './proxy-options.js'
 import { routeAddresses } from './routes.js'
 
 export { proxyOptions, type HttpProxyOptions, type ProxyOptions } from './proxy-options.js'
@@ -31,6 +31,7 @@ async function registerForward (app: FastifyInstance, options: ForwardOptions & 
   })
   refuseOtherTransports(app, gateway)
   checkAddresses(app)
+  skipDestinations(app)
   if (routes) await app.register(async function mount (scope) { mountRoutes(scope, gateway, dispatcher) })
 }
 

@@ -4,13 +4,13 @@ import { answer } from '../core/door/door.js'
 import { gatewayOf, type Gateway } from '../core/gateway.js'
 import { identify } from '../core/call/identify.js'
 import { checkChoice, OptionError } from '../core/config/options.js'
-import { ModelCall } from '../core/call/model-call.js'
+import { ModelCall, modelCallOf } from '../core/call/model-call.js'
 import { UpstreamDispatcher } from './dispatcher.js'
 import { mountProblem, type MountProblem, type MountAddress } from './mount-address.js'
 import { checkGateway, needsGateway } from './needs-gateway.js'
 import { readTransport, type TransportOptions } from './options.js'
 import { leftAlone } from './send.js'
-import { createSender } from './sender.js'
+import { createSender, sendsDirectly } from './sender.js'
 
 export interface ProxyOptions extends TransportOptions {
   /**
@@ -77,6 +77,22 @@ Object.defineProperty(proxyOptions, 'handler', {
 })
 
 const transports = new WeakMap<object, UpstreamDispatcher>()
+
+/**
+ * Has requests of adapted mounts, registered from now on, sent before http-proxy makes their destination, which parses the URL three times
+ * and is not used for groups with an upstream of their own.
+ */
+export function skipDestinations (app: FastifyInstance): void {
+  app.addHook('onRoute', (route) => {
+    if (route.config?.llm !== 'proxy') return
+    const { handler } = route
+    route.handler = function (request, reply) {
+      const llm = modelCallOf(request)
+      const isSent = llm !== null && sendsDirectly({ gateway: gatewayOf(request.server), llm, request, reply })
+      return isSent ? undefined : handler.call(this, request, reply)
+    }
+  })
+}
 
 /** Checks where adapted mounts, registered from now on, send their requests. Throws `LLM_GATEWAY_OPTION` at the start. */
 export function checkAddresses (app: FastifyInstance): void {

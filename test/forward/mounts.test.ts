@@ -1,6 +1,6 @@
 import httpProxy from '@fastify/http-proxy'
 import replyFrom from '@fastify/reply-from'
-import Fastify, { type FastifyInstance, type FastifyReply } from 'fastify'
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import t from 'tap'
 import { modelCallOf } from '../../plugins/core/call/model-call.js'
 import llmGateway, { paths, proxyOptions } from '../../plugins/index.js'
@@ -305,19 +305,62 @@ t.test('a mount that adds nothing to requests keeps its say in the headers of re
   await app.register(llmGateway, {
     ...gatewayOptions(upstream.url), groups: { all: { protocols: everyProtocol, upstream: 'main' } }, routes: false,
   })
-  const reply = await app.inject({
-    method: 'POST',
-    url: '/v1/chat/completions',
-    headers: { ...headers, connection: 'x-listed', 'x-listed': 'no', cookie: 'a=b' },
-    payload: chat,
+  // The first shows that the mount reaches its transport; the second goes past reply-from.
+  for (const time of ['first', 'second']) {
+    const reply = await app.inject({
+      method: 'POST',
+      url: '/v1/chat/completions',
+      headers: { ...headers, connection: 'x-listed', 'x-listed': 'no', cookie: 'a=b' },
+      payload: chat,
+    })
+    t.match([reply.statusCode, reply.headers['x-from-host']], [200, 'yes'], time)
+    t.equal(sha256(reply.rawPayload), sha256(replyFixture('chat_completions.json')))
+    const seen = await upstream.requests.next()
+    t.equal(seen.sha256, sha256(chat), 'bytes as received')
+    t.match([seen.headers['x-listed'], seen.headers.cookie, seen.headers.authorization], [
+      undefined, undefined, 'Bearer provider-secret-9876543210',
+    ])
+  }
+})
+
+t.test('a mount makes no destination that nobody uses, and each hook on its routes still has a say', async (t) => {
+  const upstream = await startUpstream(t)
+  const app = Fastify()
+  await app.register(llmGateway, {
+    ...gatewayOptions(upstream.url),
+    groups: { all: { protocols: everyProtocol, upstream: 'main' }, mounts: { protocols: everyProtocol } },
+    keys: [{ id: 'caller', group: 'all', secret }, { id: 'other', group: 'mounts', secret: 'secret-of-the-mounts-group' }],
+    routes: false,
   })
-  t.match([reply.statusCode, reply.headers['x-from-host']], [200, 'yes'])
-  t.equal(sha256(reply.rawPayload), sha256(replyFixture('chat_completions.json')))
-  const seen = await upstream.requests.next()
-  t.equal(seen.sha256, sha256(chat), 'bytes as received')
-  t.match([seen.headers['x-listed'], seen.headers.cookie, seen.headers.authorization], [
-    undefined, undefined, 'Bearer provider-secret-9876543210',
-  ])
+  // As @fastify/rate-limit adds its hook: behind the mount's own.
+  app.addHook('onRoute', (route) => {
+    route.preHandler = [route.preHandler ?? [], async (request: FastifyRequest, reply: FastifyReply) => {
+      if (request.headers['x-refused'] === 'yes') await reply.code(429).send('too many')
+    }].flat()
+  })
+  let destinations = 0
+  const mount = {
+    upstream: upstream.url,
+    prefix: '/v1',
+    rewritePrefix: '/v1',
+    preRewrite: (url: string) => { destinations += 1; return url },
+    replyOptions: { rewriteHeaders: (kept: Record<string, unknown>) => ({ ...kept, 'x-from-host': 'yes' }) },
+    ...proxyOptions(),
+  }
+  await app.register(httpProxy, mount)
+  t.teardown(() => app.close())
+  const ask = async (more: Record<string, string>): Promise<[status: number, rewritten: unknown]> => {
+    const reply = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: { ...headers, ...more }, payload: chat })
+    return [reply.statusCode, reply.headers['x-from-host']]
+  }
+  for (const expected of [[200, 'yes'], [200, 'yes'], [200, 'yes']]) t.same(await ask({}), expected)
+  t.equal(destinations, 1)
+  t.same(await ask({ authorization: 'Bearer secret-of-the-mounts-group' }), [200, 'yes'])
+  t.equal(destinations, 2, 'a group without an upstream goes where the mount goes')
+  t.same(await ask({ 'x-refused': 'yes' }), [429, undefined])
+  t.same(await ask({ authorization: 'Bearer wrong' }), [401, undefined])
+  t.equal((await app.inject({ method: 'GET', url: '/v1/files', headers })).statusCode, 404)
+  t.equal(upstream.requests.size, 4)
 })
 
 t.test('one proxyOptions() may be spread into several mounts of an app', async (t) => {
