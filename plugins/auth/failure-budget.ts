@@ -76,8 +76,8 @@ const portBehind = /^(?:([\d.]+):\d+|\[([\da-f:.]+)\](?::\d+)?)$/i
  * The smallest network that belongs to one caller: an IPv4 address, also one mapped into IPv6, or the /64 of an IPv6 address. A port that
  * some proxies append is ignored. Everything that is no address counts as one caller, `unknown`.
  */
-export function networkOf (told: string): string {
-  const address = isIP(told) === 0 ? told.replace(portBehind, '$1$2') : told
+export function networkOf (written: string): string {
+  const address = isIP(written) === 0 ? written.replace(portBehind, '$1$2') : written
   const version = isIP(address)
   if (version !== 6) return version === 4 ? address : 'unknown'
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)

@@ -142,7 +142,7 @@ export interface ReplyTap {
   /** True once reading on cannot add to the usage. */
   readonly complete: boolean
   /** True once the event was read that nothing follows. */
-  readonly told: boolean
+  readonly lastEventSeen: boolean
   /** True once the reply has reported a failure, even if that is not complete yet. */
   readonly failed: boolean
   /**

@@ -143,10 +143,10 @@ function addKinds (
     const name = `${type}_${kind}`
     const rate = rates.get(name)
     if (rate === undefined) continue
-    const told = modalities.reduce(
+    const reported = modalities.reduce(
       (sum, { direction, modality, tokens }) => direction === type && modality === kind ? sum + tokens : sum, 0
     )
-    const count = Math.min(told, left)
+    const count = Math.min(reported, left)
     if (count === 0) continue
     // It is not known how many of them came from a cache, nor what each cost.
     const isUnsure = type === 'input' && cached > 0

@@ -36,7 +36,7 @@ async function registerCosts (app: FastifyInstance, options: CostsOptions): Prom
       else refuse(request, reply, llm.endpoint.family, gatewayError('model_not_priced'))
     })
   }
-  if (header) addCostHeader(app, (llm) => costOf(table, llm, factorOf(llm.routing.upstream))?.told.amount ?? null)
+  if (header) addCostHeader(app, (llm) => costOf(table, llm, factorOf(llm.routing.upstream))?.exact.amount ?? null)
   gateway.settlement.add('costs', (llm) => { llm.cost = costOf(table, llm, factorOf(llm.routing.upstream)) })
 }
 

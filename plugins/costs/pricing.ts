@@ -47,7 +47,7 @@ class RequestCost implements SettledCost {
   readonly #table: PriceTable
   readonly #match: Match | null
   readonly #bill: Bill
-  #told: Cost | null = null
+  #exact: Cost | null = null
 
   constructor (table: PriceTable, match: Match | null, bill: Bill, total: Decimal | null, unpriced: boolean) {
     this.value = total === null ? null : numberOf(total)
@@ -59,12 +59,12 @@ class RequestCost implements SettledCost {
     this.#bill = bill
   }
 
-  get told (): Cost {
-    this.#told ??= this.#tell()
-    return this.#told
+  get exact (): Cost {
+    this.#exact ??= this.#itemize()
+    return this.#exact
   }
 
-  #tell (): Cost {
+  #itemize (): Cost {
     const { row = null, entry = null, by = null } = this.#match ?? {}
     const { total, parts } = linesOf(this.#bill, row)
     return {

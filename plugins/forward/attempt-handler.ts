@@ -104,9 +104,9 @@ export class AttemptHandler implements ReplyHandler {
     if (this.#mode === 'whole' && this.#bytes > heldBytes) return this.#pass()
     if (this.#mode === 'failed_head' && this.#bytes > heldBytes) this.#cutFailed()
     if (this.#mode !== 'head') return true
-    const told = this.#head?.push(chunk)
-    if (told === 'pass') return this.#pass()
-    if (told === 'failed') this.#holdFailure()
+    const verdict = this.#head?.push(chunk)
+    if (verdict === 'pass') return this.#pass()
+    if (verdict === 'failed') this.#holdFailure()
     return true
   }
 
@@ -114,14 +114,14 @@ export class AttemptHandler implements ReplyHandler {
     clearTimeout(this.#timer)
     if (this.#mode === 'head') this.#pass()
     if (this.#mode === 'passed') this.#listener.completed()
-    else if (this.#cancelled === null) this.#listener.failed(this.#told(null))
+    else if (this.#cancelled === null) this.#listener.failed(this.#failureWith(null))
   }
 
   onError (error: Error): void {
     clearTimeout(this.#timer)
     if (this.#mode === 'passed') this.#listener.broken(error)
     else if (this.#cancelled === null) {
-      this.#listener.failed(this.#mode === 'waiting' ? { kind: 'transport', error, sent: this.#abort !== null } : this.#told(error))
+      this.#listener.failed(this.#mode === 'waiting' ? { kind: 'transport', error, sent: this.#abort !== null } : this.#failureWith(error))
     }
   }
 
@@ -176,7 +176,7 @@ export class AttemptHandler implements ReplyHandler {
   }
 
   /** What a reply said counts, even if it broke off after that. */
-  #told (error: Error | null): Failure {
+  #failureWith (error: Error | null): Failure {
     const body = joined(this.#held)
     const reply: KeptReply = {
       status: this.#status,

@@ -7,7 +7,7 @@ import { writeLog } from '../core/write-log.js'
 import type { ExchangeContext } from './exchange-context.js'
 
 /** For a stream that no tap read. */
-const untold: StreamFacts = { id: null, model: null, createdAt: null, sequence: null }
+const noFacts: StreamFacts = { id: null, model: null, createdAt: null, sequence: null }
 
 /** Records that the upstream broke off, and returns the error for the caller. */
 export function noteBroken ({ llm, request }: ExchangeContext, error: Error): GatewayError {
@@ -22,7 +22,7 @@ export function noteBroken ({ llm, request }: ExchangeContext, error: Error): Ga
 
 /** The error event that ends such a stream, in the form of its protocol, with the ids that the stream had reported. */
 export function lastEvent ({ endpoint, id }: ModelCall, error: GatewayError, tap: ReplyTap | null): Buffer {
-  return Buffer.from(endpoint.streamError(error.facts(id), tap === null ? untold : tap.streamFacts))
+  return Buffer.from(endpoint.streamError(error.facts(id), tap === null ? noFacts : tap.streamFacts))
 }
 
 /** Records that a function of the host's that handles the reply threw. */

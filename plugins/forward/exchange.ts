@@ -91,8 +91,8 @@ export abstract class Exchange extends Handover implements Dispatcher.DispatchHa
   }
 
   /** The caller has all that it waits for: many clients leave at the last event, before the reply ends. */
-  get told (): boolean {
-    return this.tap?.told === true
+  get lastEventSeen (): boolean {
+    return this.tap?.lastEventSeen === true
   }
 
   /** The caller has left, or the body is no longer read. */

@@ -13,7 +13,7 @@ export const maxModelLength = 128
 export function addCost (record: Writable<LedgerCost>, llm: ModelCall): void {
   const { cost, usage: { served } } = llm
   if (cost !== null) {
-    const { amount, currency, parts, price } = cost.told
+    const { amount, currency, parts, price } = cost.exact
     record.cost = amount
     record.currency = currency
     record.costParts = Object.fromEntries(parts.map((part) => [part.name, part.amount]))
@@ -27,7 +27,7 @@ export function addCost (record: Writable<LedgerCost>, llm: ModelCall): void {
 export function billOf ({ arrivedAt, model, usage: { responseModel, served, modalities }, cost }: ModelCall): LedgerBill {
   const bill: Writable<LedgerBill> = { startedAt: arrivedAt }
   if (responseModel !== null && responseModel !== model) bill.model = responseModel.slice(0, maxModelLength)
-  if (cost !== null && cost.told.factor !== '1') bill.factor = cost.told.factor
+  if (cost !== null && cost.exact.factor !== '1') bill.factor = cost.exact.factor
   if (modalities !== null) bill.modalities = modalities
   if (served !== null) addServed(bill, served)
   return bill

@@ -42,7 +42,7 @@ export function hostError (
 
 /** The host alone knows more of its own budget. */
 function hostBudgetWords (retryAfterMs: number | undefined): Record<string, string> {
-  const reset = retryAfterMs === undefined ? 'Ask whoever set it when it resets.' : resetsIn(retryAfterMs)
+  const reset = retryAfterMs === undefined ? 'Ask whoever set it when it resets.' : resetSentence(retryAfterMs)
   return { owner: 'this API key', period: 'its period', reset }
 }
 
@@ -51,9 +51,9 @@ function budgetWords ({ scope, bucket = '', retryAfterMs }: LimitRefusal): Recor
   const { period, timezone } = readBucketId(bucket)
   const owner = scope === 'key' ? 'this API key' : 'its group'
   if (period === 'total') return { owner, period: 'its whole life', reset: 'It does not reset.' }
-  return { owner, period: `this ${period} (${timezone})`, reset: resetsIn(retryAfterMs) }
+  return { owner, period: `this ${period} (${timezone})`, reset: resetSentence(retryAfterMs) }
 }
 
-function resetsIn (afterMs: number): string {
+function resetSentence (afterMs: number): string {
   return `It resets at ${new Date(Date.now() + afterMs).toISOString().replace(/\.\d+/, '')}.`
 }

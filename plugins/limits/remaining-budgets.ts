@@ -58,12 +58,12 @@ export class RemainingBudgets {
   }
 
   set (group: string, bucket: Bucket, left: number): void {
-    const known = find(this.#groups, group, bucket) ?? this.#told(group, bucket)
+    const known = find(this.#groups, group, bucket) ?? this.#track(group, bucket)
     known.bucket = bucket
     known.left = left
   }
 
-  #told (group: string, bucket: Bucket): KnownBudget {
+  #track (group: string, bucket: Bucket): KnownBudget {
     const { budgets } = this.#lastKnown
     const found = find(budgets, group, bucket)
     const known = found ?? { bucket, left: 0 }

@@ -33,12 +33,12 @@ export class Remaining {
   }
 
   noteGroup (group: string, granted: number, left: number): void {
-    const known = this.#groups.get(group) ?? this.#told(group)
+    const known = this.#groups.get(group) ?? this.#track(group)
     known.granted = granted
     known.left = left
   }
 
-  #told (group: string): KnownBalance {
+  #track (group: string): KnownBalance {
     const { groups } = this.#lastKnown
     const known = groups.get(group) ?? { granted: 0, left: 0 }
     groups.set(group, known)

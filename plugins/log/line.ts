@@ -43,7 +43,7 @@ export function requestLine (llm: ModelCall): Record<string, unknown> {
     usage: llm.usage.tokens ?? undefined,
     usage_missing: llm.usage.missing ?? undefined,
     service_tier: llm.usage.served?.tier ?? undefined,
-    cost: llm.cost?.told.amount ?? undefined,
+    cost: llm.cost?.exact.amount ?? undefined,
     currency: llm.cost?.currency,
     unpriced: llm.cost?.unpriced === true ? true : undefined,
     labels: labelsOf(llm) ?? undefined,

@@ -2,7 +2,7 @@ import { durationOf, firstChunkOf, overheadOf, perOutputTokenOf, succeeded } fro
 import type { SettledCost } from '../core/money/cost.js'
 import type { GaugeName, GaugeSample, Recorder } from '../core/recorder.js'
 import type { ModelCall } from '../core/call/model-call.js'
-import { expecting } from './from-zero.js'
+import { admissionCounters, configuredCounters, lossCounters } from './event-counters.js'
 import type { KeyLabels } from './key-labels.js'
 import type { ModelNames } from './model-names.js'
 import type { MetricStore } from './store.js'
@@ -14,7 +14,7 @@ interface Labels {
   readonly group: string
   readonly model: string
   /** Values of its key's labels that the metrics show. */
-  readonly own: readonly string[]
+  readonly keyLabels: readonly string[]
 }
 
 /** Bounds the labels whose values come from outside. */
@@ -33,56 +33,23 @@ export type SettledListener = (llm: ModelCall, model: string) => void
 export function createRecorder (store: MetricStore, { models, keys }: LabelNames, listener: SettledListener): Recorder {
   const settle = settlement(store)
   const active = store.gauge('active_requests')
-  const authFailures = store.counter('auth_failures_total')
-  const lookups = store.counter('key_lookups_total')
-  const lookupDuration = store.histogram('key_lookup_duration_seconds')
-  const validationFailures = store.counter('validation_failures_total')
-  const normalizations = store.counter('path_normalizations_total')
-  const pathRefusals = store.counter('path_refusals_total')
-  const limitRejections = store.counter('limit_rejections_total')
-  const budgetWarnings = store.counter('budget_warnings_total')
-  const ledgerFailures = store.counter('ledger_write_failures_total')
-  const settlementLosses = store.counter('settlements_lost_total')
-  const logDrops = store.counter('log_lines_dropped_total')
-  const shed = store.counter('shed_total')
-  const attempts = store.counter('upstream_attempts_total')
-  const failovers = store.counter('failovers_total')
+  const admission = admissionCounters(store)
   const followed = followedGauges(store)
-  const expected = {
-    upstream_attempts_total: expecting(attempts),
-    failovers_total: expecting(failovers),
-    limit_rejections_total: expecting(limitRejections),
-    budget_warnings_total: expecting(budgetWarnings),
-  }
   store.describeItself()
 
   return {
+    ...admission,
+    ...configuredCounters(store),
+    ...lossCounters(store),
     started: (llm) => active.move(1, llm.protocol),
     settled: (llm) => {
       active.move(-1, llm.protocol)
       const model = modelLabel(models, llm)
       // Not counted elsewhere: on routes of this package a body is cut off before it is checked.
-      if (llm.errorCode === 'body_too_large') validationFailures.add(1, llm.protocol, 'too_large')
-      settle(llm, { protocol: llm.protocol, group: llm.auth.group?.id ?? 'none', model, own: keys.of(llm) })
+      if (llm.errorCode === 'body_too_large') admission.validationFailed(llm.protocol, 'too_large')
+      settle(llm, { protocol: llm.protocol, group: llm.auth.group?.id ?? 'none', model, keyLabels: keys.of(llm) })
       listener(llm, model)
     },
-    pathNormalized: (protocol, kind) => normalizations.add(1, protocol, kind),
-    pathRefused: (family, reason) => pathRefusals.add(1, family, reason),
-    authFailed: (protocol, reason) => authFailures.add(1, protocol, reason),
-    keyLookedUp: (result, seconds) => {
-      lookups.add(1, result)
-      if (seconds !== undefined) lookupDuration.observe(seconds, result)
-    },
-    validationFailed: (protocol, keyword) => validationFailures.add(1, protocol, keyword),
-    limitRejected: (group, limit) => limitRejections.add(1, group, limit),
-    upstreamAttempted: (upstream, result) => attempts.add(1, upstream, result),
-    failedOver: (pool, reason) => failovers.add(1, pool, reason),
-    budgetReached: (group, period, percent) => budgetWarnings.add(1, group, period, String(percent)),
-    ledgerFailed: () => ledgerFailures.add(1),
-    settlementLost: () => settlementLosses.add(1),
-    logDropped: () => logDrops.add(1),
-    shed: (reason) => shed.add(1, reason),
-    expect: (name, labelSets) => expected[name](labelSets),
     gauge: (name: GaugeName, read: () => readonly GaugeSample[]) => followed[name].follow((set) => {
       for (const { value, labels, of } of read()) set(value, labels, of)
     }),
@@ -117,8 +84,8 @@ function settlement (store: MetricStore): (llm: ModelCall, labels: Labels) => vo
   const aborts = store.counter('stream_aborts_total')
 
   return (llm, labels) => {
-    const { protocol, group, model, own } = labels
-    requests.addFor(own, 1, protocol, group, model, String(llm.stream), String(llm.outcome))
+    const { protocol, group, model, keyLabels } = labels
+    requests.addFor(keyLabels, 1, protocol, group, model, String(llm.stream), String(llm.outcome))
     recordTokens(llm, labels)
     if (llm.cost !== null) recordCost(llm.cost, labels)
     recordTimes(llm, model)
@@ -133,8 +100,8 @@ function tokenRecording (store: MetricStore): (llm: ModelCall, labels: Labels) =
   const missing = store.counter('usage_missing_total')
   const inconsistent = store.counter('usage_inconsistent_total')
 
-  return (llm, { protocol, group, model, own }) => {
-    if (llm.usage.tokens !== null) tokens.add(llm.usage.tokens, protocol, group, model, own)
+  return (llm, { protocol, group, model, keyLabels }) => {
+    if (llm.usage.tokens !== null) tokens.add(llm.usage.tokens, protocol, group, model, keyLabels)
     if (llm.usage.modalities !== null) {
       for (const { tokens: amount, direction, modality } of llm.usage.modalities) {
         modalities.add(amount, protocol, group, model, direction, modalityLabels.has(modality) ? modality : 'other')
@@ -149,8 +116,8 @@ function costRecording (store: MetricStore): (cost: SettledCost, labels: Labels)
   const costs = store.labelled('cost_total')
   const unpriced = store.counter('unpriced_requests_total')
 
-  return (cost, { protocol, group, model, own }) => {
-    if (cost.value !== null) costs.addFor(own, cost.value, protocol, group, model, cost.currency)
+  return (cost, { protocol, group, model, keyLabels }) => {
+    if (cost.value !== null) costs.addFor(keyLabels, cost.value, protocol, group, model, cost.currency)
     if (cost.unpriced) unpriced.add(1, protocol, model)
   }
 }
@@ -168,7 +135,7 @@ function timeRecording (store: MetricStore): (llm: ModelCall, model: string) => 
     if (toFirstChunk !== null) firstChunk.observe(toFirstChunk, protocol, model)
     const perToken = perOutputTokenOf(llm)
     if (perToken !== null) perOutputToken.observe(perToken, protocol, model)
-    const own = overheadOf(llm)
-    if (own !== null) overhead.observe(own, protocol)
+    const overheadSeconds = overheadOf(llm)
+    if (overheadSeconds !== null) overhead.observe(overheadSeconds, protocol)
   }
 }

@@ -21,7 +21,7 @@ export interface HistogramCell extends Series {
 
 export type Cell = ValueCell | HistogramCell
 
-export type Told = ((cell: Cell) => void) | null
+export type CellListener = ((cell: Cell) => void) | null
 
 /** Where and how a family's cells are kept. */
 export interface FamilyRules {
@@ -29,7 +29,7 @@ export interface FamilyRules {
   readonly maxCells: number
   readonly overflowed: (label: string) => void
   /** Called with each cell of a counter or histogram that was changed; not set if nobody needs it. */
-  readonly counted?: Told
+  readonly counted?: CellListener
 }
 
 type Labels = readonly string[]
@@ -41,7 +41,7 @@ export function isAmount (value: number): boolean {
 
 export class Counter<L extends Labels> {
   readonly #tree: LabelTree<ValueCell>
-  readonly #counted: Told
+  readonly #counted: CellListener
 
   constructor ({ row, maxCells, overflowed, counted = null }: FamilyRules) {
     this.#tree = new LabelTree(row.labels, maxCells, newValueCell, overflowed)
@@ -123,13 +123,13 @@ export class Gauge<L extends Labels> {
 
   #refresh (): void {
     this.#tree.clear()
-    const told = new Set<object>()
+    const seen = new Set<object>()
     for (const source of this.#sources) {
       source((value, labels, of = {}) => {
-        if (!isAmount(value) || told.has(of)) return
+        if (!isAmount(value) || seen.has(of)) return
         const cell = this.#tree.find(this.#row.labels.map((name) => String(labels[name])))
-        cell.value = told.has(cell) ? combine[this.#row.aggregator](cell.value, value) : value
-        told.add(cell).add(of)
+        cell.value = seen.has(cell) ? combine[this.#row.aggregator](cell.value, value) : value
+        seen.add(cell).add(of)
       })
     }
   }
@@ -139,7 +139,7 @@ export type ValueListener = (value: number, labels: Readonly<Record<string, stri
 
 export class Histogram<L extends Labels> {
   readonly #tree: LabelTree<HistogramCell>
-  readonly #counted: Told
+  readonly #counted: CellListener
   #listener: ValueListener | null = null
 
   constructor ({ row, maxCells, overflowed, counted = null }: FamilyRules) {

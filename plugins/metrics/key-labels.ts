@@ -38,7 +38,7 @@ export function checkKeyLabels (option: string, names: readonly string[] | undef
 }
 
 /** Own properties only: a name may be one that every object has, such as `constructor`. */
-function own (labels: Labels | undefined, name: string): string | undefined {
+function ownLabel (labels: Labels | undefined, name: string): string | undefined {
   return labels !== undefined && Object.hasOwn(labels, name) ? labels[name] : undefined
 }
 
@@ -76,7 +76,7 @@ export class KeyLabels {
   #read (ofKey: Labels | undefined, ofGroup: Labels | undefined): readonly string[] {
     return this.#known.map((known, at) => {
       const name = String(this.#names[at])
-      return this.#shown(known, name, own(ofKey, name) ?? own(ofGroup, name) ?? 'none')
+      return this.#shown(known, name, ownLabel(ofKey, name) ?? ownLabel(ofGroup, name) ?? 'none')
     })
   }
 

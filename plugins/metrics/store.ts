@@ -4,7 +4,7 @@ import {
   catalogue, prefix, type CatalogueRow, type LabelsOf, type MetricName, type NameOf,
 } from './catalogue.js'
 import {
-  Counter, Gauge, Histogram, type Cell, type FamilyRules, type HistogramCell, type Told, type ValueCell, type ValueListener,
+  Counter, Gauge, Histogram, type Cell, type FamilyRules, type HistogramCell, type CellListener, type ValueCell, type ValueListener,
 } from './families.js'
 import { knownFromStart } from './from-zero.js'
 import { TokenCounter } from './token-counter.js'
@@ -109,7 +109,7 @@ export class MetricStore {
     return { ...rules, row: { ...rules.row, labels: [...rules.row.labels, ...this.#labels] } }
   }
 
-  #countedIn (name: MetricName): Told {
+  #countedIn (name: MetricName): CellListener {
     const counted = this.#counted
     return counted === null ? null : (cell) => counted(prefix + name, cell)
   }

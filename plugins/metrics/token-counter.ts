@@ -1,6 +1,6 @@
 import { leafTokens, leaves } from '../core/call/measures.js'
 import type { TokenUsage } from '../core/types.js'
-import { isAmount, type FamilyRules, type Told, type ValueCell } from './families.js'
+import { isAmount, type FamilyRules, type CellListener, type ValueCell } from './families.js'
 import { LabelTree, type Series } from './label-tree.js'
 
 /**
@@ -9,7 +9,7 @@ import { LabelTree, type Series } from './label-tree.js'
  */
 export class TokenCounter {
   readonly #tree: LabelTree<readonly ValueCell[]>
-  readonly #counted: Told
+  readonly #counted: CellListener
 
   constructor ({ row, maxCells, overflowed, counted = null }: FamilyRules) {
     this.#counted = counted

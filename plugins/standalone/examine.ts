@@ -63,7 +63,7 @@ async function examine (agent: InstanceType<typeof UpstreamAgent>, upstream: Ups
     const own = await credential(upstream, family).catch(() => null)
     if (own === null) return about(false, 'its credential cannot be read from its file')
     const headers = Object.fromEntries([...upstream.headers, ...versionOf(family), ...own])
-    const { statusCode, headers: told, body } = await agent.request({
+    const { statusCode, headers: received, body } = await agent.request({
       origin: upstream.origin, path: upstream.query === '' ? path : `${path}?${upstream.query}`, method: 'GET', headers,
     })
     body.on('error', () => {}).destroy()
@@ -71,7 +71,7 @@ async function examine (agent: InstanceType<typeof UpstreamAgent>, upstream: Ups
       return about(true, `answers (${statusCode}), and gets the keys of callers`)
     }
     const wrong = answerWords({
-      status: statusCode, contentType: String(told['content-type'] ?? ''), location: String(told['location'] ?? ''),
+      status: statusCode, contentType: String(received['content-type'] ?? ''), location: String(received['location'] ?? ''),
     })
     return about(wrong === null, wrong ?? `answers (${statusCode})`)
   } catch (error) {

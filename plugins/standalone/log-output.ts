@@ -28,7 +28,7 @@ export class LogOutput implements LogStream {
   readonly #maxBytes: number
   #out: Writable | null = null
   #reopenAt = -Infinity
-  #untold = 0
+  #unreported = 0
   #onDrop: () => void = () => {}
   /** Lines that are not text yet. */
   #late: LateLine[] = []
@@ -92,7 +92,7 @@ export class LogOutput implements LogStream {
     this.#lines = 0
     const out = this.#output()
     if (out === null) this.#dropped(lines)
-    else out.write(this.#told() + text, (error) => { if (error) this.#failed(lines) })
+    else out.write(this.#droppedLine() + text, (error) => { if (error) this.#failed(lines) })
   }
 
   /** Each line comes back through `write`; one that cannot be made is dropped. */
@@ -110,9 +110,9 @@ export class LogOutput implements LogStream {
   }
 
   /** A line that reports the dropped ones. */
-  #told (): string {
-    const dropped = this.#untold
-    this.#untold = 0
+  #droppedLine (): string {
+    const dropped = this.#unreported
+    this.#unreported = 0
     if (dropped === 0) return ''
     return `${JSON.stringify({ level: 40, time: Date.now(), dropped, msg: droppedText })}\n`
   }
@@ -134,7 +134,7 @@ export class LogOutput implements LogStream {
   }
 
   #dropped (lines: number): void {
-    this.#untold += lines
+    this.#unreported += lines
     for (let line = 0; line < lines; line += 1) this.#onDrop()
   }
 }

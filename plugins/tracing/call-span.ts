@@ -76,7 +76,7 @@ function replyAttributes (llm: ModelCall): Attributes {
 function costAttributes ({ cost, usage: { served } }: ModelCall): Attributes {
   const found: Attributes = {}
   if (served !== null && served.tier !== null) found['llm_gateway.service_tier'] = served.tier
-  const amount = cost?.told.amount ?? null
+  const amount = cost?.exact.amount ?? null
   return amount === null ? found : { ...found, 'llm_gateway.cost': amount, 'llm_gateway.currency': cost?.currency }
 }
 

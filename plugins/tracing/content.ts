@@ -89,8 +89,8 @@ class ListeningTap implements ReplyTap {
     return this.#tap.complete
   }
 
-  get told (): boolean {
-    return this.#tap.told
+  get lastEventSeen (): boolean {
+    return this.#tap.lastEventSeen
   }
 
   get failed (): boolean {

@@ -51,11 +51,11 @@ async function registerTracing (app: FastifyInstance, options: TracingOptions): 
       done()
       return
     }
-    const own = trace.setSpan(baggage ? parent : propagation.deleteBaggage(parent), span)
-    llm.trace = { ids, context: own, headers: traceHeaders(own) }
+    const callContext = trace.setSpan(baggage ? parent : propagation.deleteBaggage(parent), span)
+    llm.trace = { ids, context: callContext, headers: traceHeaders(callContext) }
     spans.set(llm, span)
     if (withContent && span.isRecording()) captureContent(span, llm, upstreams)
-    context.with(own, done)
+    context.with(callContext, done)
   })
 
   gateway.settlement.add('trace', (llm) => {

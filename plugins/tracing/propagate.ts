@@ -28,12 +28,12 @@ export function parentContext (request: Instrumented): Context {
 }
 
 /**
- * Headers that carry `own` to the upstream, for `llm.trace.headers`: none if the instrumentation of the HTTP client adds them; null, which
- * keeps the caller's headers, if no propagator does.
+ * Headers that carry `context` to the upstream, for `llm.trace.headers`: none if the instrumentation of the HTTP client adds them; null,
+ * which keeps the caller's headers, if no propagator does.
  */
-export function traceHeaders (own: Context): Record<string, string> | null {
+export function traceHeaders (context: Context): Record<string, string> | null {
   if (clientAddsTrace()) return {}
   const carrier: Record<string, string> = {}
-  otelApi().propagation.inject(own, carrier)
+  otelApi().propagation.inject(context, carrier)
   return Object.keys(carrier).length === 0 ? null : carrier
 }

@@ -15,9 +15,9 @@ const halfCharacter = /\p{Surrogate}/u
  */
 export function pathAt (upstream: Upstream, llm: ModelCall, model: string | null): string | GatewayError {
   const { mountLength, url } = llm
-  const own = upstream.verbatim ? url.indexOf('/', mountLength + 1) : mountLength
-  const mark = url.indexOf('?', own)
-  const tail = withModel(mark < 0 ? url.slice(own) : url.slice(own, mark), llm, model)
+  const start = upstream.verbatim ? url.indexOf('/', mountLength + 1) : mountLength
+  const mark = url.indexOf('?', start)
+  const tail = withModel(mark < 0 ? url.slice(start) : url.slice(start, mark), llm, model)
   const query = mark < 0 ? '' : url.slice(mark + 1)
   const path = upstream.basePath + tail + queryAt(upstream, query)
   if (!upstream.basePath.includes(modelPlace)) return path
@@ -41,10 +41,10 @@ function inPath (model: string): string {
 }
 
 /** The upstream's own parameters replace the caller's of the same name, in any case, as for some servers. Others stay byte for byte. */
-function queryAt ({ query: own, queryNames }: Upstream, callers: string): string {
-  if (own === '') return callers === '' ? '' : `?${callers}`
+function queryAt ({ query: fixed, queryNames }: Upstream, callers: string): string {
+  if (fixed === '') return callers === '' ? '' : `?${callers}`
   const left = callers.split('&').filter((pair) => pair !== '' && !queryNames.has(nameOf(pair).toLowerCase()))
-  return `?${[own, ...left].join('&')}`
+  return `?${[fixed, ...left].join('&')}`
 }
 
 function nameOf (pair: string): string {

@@ -189,7 +189,7 @@ export class PoolAttempts implements Attempts {
   }
 
   last (): KeptReply | Error {
-    return this.#best.told(this.#llm)
+    return this.#best.answer(this.#llm)
   }
 
   over (end: 'complete' | 'broken' | 'left'): void {

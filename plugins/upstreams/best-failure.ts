@@ -3,18 +3,18 @@ import type { Failure, KeptReply } from '../core/upstream/upstream.js'
 import { countFor } from './call.js'
 import { moreUseful, type AttemptResult } from './judgement.js'
 
-const untold = new Error('nothing was tried')
+const nothingTried = new Error('nothing was tried')
 
 /** The reply or error for a caller that no attempt served. */
 export class BestFailure {
   #reply: KeptReply | null = null
   #missing: KeptReply | null = null
-  #error: Error = untold
+  #error: Error = nothingTried
   #wasSent = false
 
   /** Keeps the first error, or better the first after something was sent: its provider may have done work that is paid for. */
   note<T extends Error> (error: T, sent = false): T {
-    if (this.#error === untold || (sent && !this.#wasSent)) this.#error = error
+    if (this.#error === nothingTried || (sent && !this.#wasSent)) this.#error = error
     this.#wasSent ||= sent
     return error
   }
@@ -34,8 +34,8 @@ export class BestFailure {
   }
 
   /** The request then counts for the upstream whose reply this is. */
-  told (llm: ModelCall): KeptReply | Error {
-    const reply = this.#reply ?? (this.#error === untold ? this.#missing : null)
+  answer (llm: ModelCall): KeptReply | Error {
+    const reply = this.#reply ?? (this.#error === nothingTried ? this.#missing : null)
     if (reply !== null) countFor(reply.upstream, llm)
     return reply ?? this.#error
   }

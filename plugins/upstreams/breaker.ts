@@ -48,8 +48,8 @@ export class Breaker {
   }
 
   /**
-   * A request goes through. True if it is the trial request, which must end in `failed`, `answered`, `succeeded` or `untold`. If it takes
-   * as long as the pause before it, another one becomes the trial: it may hang.
+   * A request goes through. True if it is the trial request, which must end in `failed`, `answered`, `succeeded` or `undecided`. If it
+   * takes as long as the pause before it, another one becomes the trial: it may hang.
    */
   enter (now: number): boolean {
     if (this.#opened === 0 || (this.#tried && now < this.#until)) return false
@@ -93,7 +93,7 @@ export class Breaker {
   }
 
   /** The trial request ended without a result: its caller left. */
-  untold (wasTry: boolean): void {
+  undecided (wasTry: boolean): void {
     if (!wasTry) return
     this.#tried = false
     this.#until = Math.min(this.#until, this.#triedAt)

@@ -45,8 +45,8 @@ interface Made {
 
 const made = new WeakMap<Upstream, Map<Family, Made>>()
 
-function headersOf (upstream: Upstream, family: Family, llm: ModelCall, own: string | null): readonly Header[] {
-  const secret = upstream.forwards ? llm.auth.secret : own
+function headersOf (upstream: Upstream, family: Family, llm: ModelCall, ownSecret: string | null): readonly Header[] {
+  const secret = upstream.forwards ? llm.auth.secret : ownSecret
   if (secret === null) return upstream.headers
   if (upstream.forwards) return [...upstream.headers, credentialOf(upstream, family, secret)]
   const byFamily = made.get(upstream) ?? new Map<Family, Made>()

@@ -66,9 +66,9 @@ function isSome (members: readonly Member[]): members is Some {
 function surest ([first, ...others]: Some): Some {
   let best: Some = [first]
   for (const member of others) {
-    const more = doubt(member) - doubt(best[0])
-    if (more < 0) best = [member]
-    else if (more === 0) best = [...best, member]
+    const difference = doubt(member) - doubt(best[0])
+    if (difference < 0) best = [member]
+    else if (difference === 0) best = [...best, member]
   }
   return best
 }

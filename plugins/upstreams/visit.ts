@@ -6,7 +6,7 @@ const coolMs = 5_000
 /** A longer pause is not believed: after this time the next request tries. */
 const longestCoolMs = 3_600_000
 
-export type Told = Pick<Judgement, 'blames' | 'waitMs'>
+export type Verdict = Pick<Judgement, 'blames' | 'waitMs'>
 
 /** One request's time at one member: counts as load until its end, and reports the result to the member's health. */
 export class Visit {
@@ -19,7 +19,7 @@ export class Visit {
   readonly #triesUpstream: boolean
   readonly #triesCredential: boolean
   readonly #triesModel: boolean
-  #told = false
+  #isReported = false
 
   constructor (member: Member, model: string, now: number) {
     const { health, load } = member
@@ -45,10 +45,10 @@ export class Visit {
   }
 
   /** Reports the result. `isBegun`: the reply has only begun, and may still break off. */
-  tell ({ blames, waitMs }: Told, now: number, isBegun = false): void {
+  report ({ blames, waitMs }: Verdict, now: number, isBegun = false): void {
     const { breaker, credential, account, models } = this.member.health
-    const first = !this.#told
-    this.#told = true
+    const first = !this.#isReported
+    this.#isReported = true
     if (blames === 'upstream') breaker.failed(now, first && this.#triesUpstream, Math.min(waitMs ?? 0, longestCoolMs))
     else if (isBegun) breaker.answered()
     else breaker.succeeded()
@@ -58,12 +58,12 @@ export class Visit {
     else if (blames === null && models.size > 0) models.delete(this.#model)
     if (blames === null) this.member.load.answered()
     if (blames === 'account_model') account.cool(this.#model, now + Math.min(waitMs ?? coolMs, longestCoolMs))
-    if (first) this.#leaveUntold(blames)
+    if (first) this.#endTrials(blames)
   }
 
   /** The reply was not broken off by the upstream. */
   complete (): void {
-    if (this.#told) this.member.health.breaker.completed()
+    if (this.#isReported) this.member.health.breaker.completed()
   }
 
   /** The visit is over. Breakers that learnt nothing from it wait for the next trial. */
@@ -71,15 +71,15 @@ export class Visit {
     const { health, load } = this.member
     load.end()
     health.active -= 1
-    if (!this.#told) this.#leaveUntold('nothing')
-    this.#told = true
+    if (!this.#isReported) this.#endTrials('nothing')
+    this.#isReported = true
   }
 
-  #leaveUntold (blames: Judgement['blames'] | 'nothing'): void {
+  #endTrials (blames: Judgement['blames'] | 'nothing'): void {
     const { breaker, credential } = this.member.health
-    if (blames === 'nothing') breaker.untold(this.#triesUpstream)
-    if (blames === 'nothing' || blames === 'upstream') credential.untold(this.#triesCredential)
-    if (blames !== null && blames !== 'credential_model') this.member.health.refusalOf(this.#model)?.untold(this.#triesModel)
+    if (blames === 'nothing') breaker.undecided(this.#triesUpstream)
+    if (blames === 'nothing' || blames === 'upstream') credential.undecided(this.#triesCredential)
+    if (blames !== null && blames !== 'credential_model') this.member.health.refusalOf(this.#model)?.undecided(this.#triesModel)
   }
 }
 
@@ -87,22 +87,22 @@ export class Visit {
  * The same for one member of a pool. If all were out and this one is back, the others are tried at once, so that it does not get the
  * whole load.
  */
-export function tellPool (members: readonly Member[], visit: Visit, told: Told, now: number, isBegun?: boolean): void {
-  const isFirstBack = visit.isTry && told.blames !== 'upstream' && members.every(({ health }) => health.breaker.isOpen)
-  visit.tell(told, now, isBegun)
+export function reportToPool (members: readonly Member[], visit: Visit, verdict: Verdict, now: number, isBegun?: boolean): void {
+  const isFirstBack = visit.isTry && verdict.blames !== 'upstream' && members.every(({ health }) => health.breaker.isOpen)
+  visit.report(verdict, now, isBegun)
   if (isFirstBack) for (const { health } of members) health.breaker.hurry(now)
 }
 
 /** The same for a reply that has only begun. The time matters only for members that were out or fail; otherwise no clock is read. */
-export function tellBegun (members: readonly Member[], visit: Visit, told: Told, clock: () => number): void {
-  if (told.blames === null && !visit.isTry) visit.tell(told, visit.beganAt, true)
-  else tellPool(members, visit, told, clock(), true)
+export function reportBegun (members: readonly Member[], visit: Visit, verdict: Verdict, clock: () => number): void {
+  if (verdict.blames === null && !visit.isTry) visit.report(verdict, visit.beganAt, true)
+  else reportToPool(members, visit, verdict, clock(), true)
 }
 
-/** Reports and ends a visit. `told` null: nothing is reported. */
-export function endVisit (members: readonly Member[], visit: Visit, told: Told | null, now: number): void {
+/** Reports and ends a visit. `verdict` null: nothing is reported. */
+export function endVisit (members: readonly Member[], visit: Visit, verdict: Verdict | null, now: number): void {
   const { secret, member: { health } } = visit
-  if (told !== null && told.blames !== 'nobody_asked') tellPool(members, visit, told, now)
-  if (told?.blames === 'credential' || told?.blames === 'credential_model') health.refuse(secret)
+  if (verdict !== null && verdict.blames !== 'nobody_asked') reportToPool(members, visit, verdict, now)
+  if (verdict?.blames === 'credential' || verdict?.blames === 'credential_model') health.refuse(secret)
   visit.end()
 }

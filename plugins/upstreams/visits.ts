@@ -3,7 +3,7 @@ import type { KeptReply } from '../core/upstream/upstream.js'
 import { passedOn, well, type AttemptResult, type Judgement } from './judgement.js'
 import type { Member } from './member.js'
 import type { Surroundings } from './surroundings.js'
-import { endVisit, tellBegun, Visit, type Told } from './visit.js'
+import { endVisit, reportBegun, Visit, type Verdict } from './visit.js'
 
 /** The visits of one request, one after the other, and what is reported of each. */
 export class Visits {
@@ -37,15 +37,15 @@ export class Visits {
   /** Its reply is passed on. */
   passed (headers: KeptReply['headers']): void {
     this.#passedOn = passedOn(this.status, headers)
-    if (this.#current !== null) tellBegun(this.#members, this.#current, this.#passedOn, this.#around.now)
+    if (this.#current !== null) reportBegun(this.#members, this.#current, this.#passedOn, this.#around.now)
   }
 
-  /** `result` null: it does not count as an attempt. `told` null: nothing is reported. */
-  end (result: AttemptResult | null, status: number, told: Told | null): void {
+  /** `result` null: it does not count as an attempt. `verdict` null: nothing is reported. */
+  end (result: AttemptResult | null, status: number, verdict: Verdict | null): void {
     const visit = this.#current
     if (visit === null) return
     const now = this.#around.now()
-    endVisit(this.#members, visit, told, now)
+    endVisit(this.#members, visit, verdict, now)
     this.#current = null
     if (result === null) return
     const upstream = visit.member.upstream.name

@@ -52,8 +52,8 @@ function editOf (body: Buffer, options: unknown, request: UsageRequest): Edit | 
 async function askInLarge (llm: ModelCall, body: Buffer, headers: IncomingHttpHeaders, request: UsageRequest): Promise<boolean> {
   const { json } = llm.body
   if (!await asksForStream(body, json)) return false
-  const told = isObject(json) ? json[request.field] : null
-  const field = told === undefined ? noField : await searchSlowly(body, request.field)
+  const parsed = isObject(json) ? json[request.field] : null
+  const field = parsed === undefined ? noField : await searchSlowly(body, request.field)
   const edit = field === null ? null : editFor(body, field, field.value, request)
   return edit !== null && asked(llm, headers, await insertSlowly(body, edit), edit)
 }

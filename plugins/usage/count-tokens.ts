@@ -76,9 +76,9 @@ function leavesOf (
   const visible = prompt + toolInput + (numbers.output ?? 0)
   const beyond = Math.max(0, (total ?? 0) - visible)
   // If it is as many as came from a cache, it is those, counted twice.
-  const isUntold = numbers.reasoning === null && beyond !== cached && model !== null && counts.reasoningInTotal?.test(model) === true
-  const untold = isUntold ? beyond : 0
-  const reasoning = numbers.reasoning ?? untold
+  const isHidden = numbers.reasoning === null && beyond !== cached && model !== null && counts.reasoningInTotal?.test(model) === true
+  const hidden = isHidden ? beyond : 0
+  const reasoning = numbers.reasoning ?? hidden
   // The total shows whether the output includes reasoning; if it fits neither way, the protocol's rule applies.
   const isWithin = total === visible || (counts.outputHoldsReasoning && total !== visible + reasoning)
   const input = prompt - cached
@@ -93,7 +93,7 @@ function leavesOf (
     output: Math.max(0, output),
     reasoning,
   }
-  return { usage, clamped: input < 0 || output < 0 || writes.clamped || untold > 0 }
+  return { usage, clamped: input < 0 || output < 0 || writes.clamped || hidden > 0 }
 }
 
 /** Cache writes by lifetime. A stream reports the lifetimes only at its start; a smaller total at its end is split in the same ratio. */

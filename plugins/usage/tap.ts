@@ -62,10 +62,10 @@ export class UsageTap implements ReplyTap {
   }
 
   get complete (): boolean {
-    return !this.options.counts || this.told
+    return !this.options.counts || this.lastEventSeen
   }
 
-  get told (): boolean {
+  get lastEventSeen (): boolean {
     return this.meter.complete
   }
 

@@ -29,20 +29,7 @@ export function watch (
   body.once('close', () => {
     if (!body.readableEnded && !isLeft) llm.abortedBy ??= 'upstream'
   })
-  const through = new Transform({
-    transform (chunk: Buffer, _encoding, done) {
-      llm.times.lastChunkAt = performance.now()
-      if (llm.times.firstChunkAt === 0) llm.times.firstChunkAt = llm.times.lastChunkAt
-      llm.upstreamReply.bytes += chunk.length
-      done(null, tap.push(chunk))
-    },
-    flush (done) {
-      const rest = tap.end()
-      const { whole } = tap
-      if (typeof whole === 'boolean') conclude(whole, rest, done)
-      else whole.then((isWhole) => conclude(isWhole, rest, done))
-    },
-  })
+  const through = tapped(llm, tap)
   // The body is no longer read if the caller has left, or a host's hook replaced it.
   reply.raw.once('close', () => {
     isLeft = !through.writableFinished && !through.destroyed
@@ -61,6 +48,24 @@ function cutWith (body: Readable, reply: FastifyReply, llm: ModelCall): Readable
   return body.once('error', () => {
     llm.abortedBy ??= 'upstream'
     cutReply(reply)
+  })
+}
+
+/** Shows the tap each chunk, and passes on what it leaves of it. */
+function tapped (llm: ModelCall, tap: ReplyTap): Transform {
+  return new Transform({
+    transform (chunk: Buffer, _encoding, done) {
+      llm.times.lastChunkAt = performance.now()
+      if (llm.times.firstChunkAt === 0) llm.times.firstChunkAt = llm.times.lastChunkAt
+      llm.upstreamReply.bytes += chunk.length
+      done(null, tap.push(chunk))
+    },
+    flush (done) {
+      const rest = tap.end()
+      const { whole } = tap
+      if (typeof whole === 'boolean') conclude(whole, rest, done)
+      else whole.then((isWhole) => conclude(isWhole, rest, done))
+    },
   })
 }
 

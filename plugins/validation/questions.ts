@@ -78,7 +78,7 @@ function fieldsReadOf ({ output, usage, text }: Endpoint): ReadonlyArray<readonl
     ...output?.tools?.flatMap(({ most }) => most === null ? [] : [[most]]) ?? [],
     ...asking === null ? [] : [[asking.field, asking.flag]],
     // Its price is estimated by how it asks to be served.
-    ...[tier, speed, region].flatMap((told) => told === null ? [] : told.asked.map((field) => [field])),
+    ...[tier, speed, region].flatMap((source) => source === null ? [] : source.asked.map((field) => [field])),
     ...Object.values({ ...text?.settings }).flat(),
     ...conversationFields.flatMap((field) => field.in === 'body' ? [field.path] : []),
   ]

@@ -76,16 +76,16 @@ t.test('the cost of a reply is in the request, the ledger and the metrics', asyn
   t.equal((await app.inject(ask())).statusCode, 200)
   const llm = await settled.next()
   // 1000 x 1 x 0.5 x 1.1 + 10 x 2 x 0.5 x 1.1, of a million
-  t.hasStrict(llm.cost?.told, {
+  t.hasStrict(llm.cost?.exact, {
     amount: '0.000561', billionths: 561_000, currency: 'USD', entry: 'gpt-5', by: 'reply', factor: '1.1', unpriced: false,
   })
-  t.equal(modelRequestOf(llm).cost, llm.cost?.told, 'a host reads the same')
+  t.equal(modelRequestOf(llm).cost, llm.cost?.exact, 'a host reads the same')
   await ledger.flush()
   const [record] = await recordsIn(ledger)
   t.hasStrict(record, {
     cost: '0.000561',
     currency: 'USD',
-    price: llm.cost?.told.price,
+    price: llm.cost?.exact.price,
     costParts: { input: '0.00055', output: '0.000011' },
     serviceTier: 'flex',
     labels: { team: 'shop', stage: 'test' },
@@ -108,7 +108,7 @@ t.test('an upstream without a factor has the prices of the lists, beside one tha
   for (const model of ['gpt-5', 'gpt-5-other', 'gpt-5']) {
     upstream.queue({ headers: json, body: { ...chat, service_tier: null } })
     await app.inject(ask(model))
-    costs.push((await settled.next()).cost?.told.amount)
+    costs.push((await settled.next()).cost?.exact.amount)
   }
   t.strictSame(costs, ['0.00102', '0.00204', '0.00102'])
   await app.inject(ask('gpt-5', { messages: 7 }))
@@ -125,8 +125,8 @@ t.test('what has no price is counted, and free for nobody', async (t) => {
     upstream.queue({ headers: json, body: { ...chat, model, service_tier: null } })
     await app.inject(ask(model))
   }
-  t.hasStrict((await settled.next()).cost?.told, { amount: null, entry: null, unpriced: true })
-  t.hasStrict((await settled.next()).cost?.told, {
+  t.hasStrict((await settled.next()).cost?.exact, { amount: null, entry: null, unpriced: true })
+  t.hasStrict((await settled.next()).cost?.exact, {
     amount: '0.001', unpriced: true, parts: [{ name: 'input', amount: '0.001' }, { name: 'output', amount: null }],
   })
   const [none, part] = await recordsIn(ledger)
@@ -175,7 +175,7 @@ t.test('a budget in money lets a model pass that has a price only by its upstrea
   })
   upstream.queue({ headers: json, body: { ...chat, model: undefined } })
   t.equal((await app.inject(ask('ours'))).statusCode, 200)
-  t.hasStrict((await settled.next()).cost?.told, { amount: '0.00051', entry: 'gpt-5', by: 'alias' })
+  t.hasStrict((await settled.next()).cost?.exact, { amount: '0.00051', entry: 'gpt-5', by: 'alias' })
   t.equal((await app.inject(ask('theirs'))).statusCode, 403)
   t.equal(upstream.seen.length, 1)
 })
@@ -199,7 +199,7 @@ t.test('a budget in money is held for the dearest of the models that may take th
   const drawing = ask('gpt-5', { tools: [{ type: 'image_generation', model: 'unheard-of' }] })
   t.equal((await app.inject(drawing)).statusCode, 200, 'what tools use is at the prices of tools')
   for (const llm of [await settled.next(), await settled.next()]) t.equal(llm.cost, null)
-  t.hasStrict((await settled.next()).cost?.told, { amount: '0.00051', entry: 'gpt-5', by: 'reply' }, 'and it costs what replied')
+  t.hasStrict((await settled.next()).cost?.exact, { amount: '0.00051', entry: 'gpt-5', by: 'reply' }, 'and it costs what replied')
 })
 
 t.test('in a mount of the host nobody knows another name', async (t) => {

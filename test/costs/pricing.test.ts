@@ -47,16 +47,16 @@ t.test('the model that replied, then the one asked for', async (t) => {
   const table = new PriceTable({
     models: { 'gpt-5': { input: 1, output: 2 }, 'gpt-5-pro': { input: 10, output: 20 }, free: { input: 0, output: 0 } },
   })
-  t.hasStrict(costOf(table, answered('gpt-5', 'gpt-5-pro'))?.told, {
+  t.hasStrict(costOf(table, answered('gpt-5', 'gpt-5-pro'))?.exact, {
     amount: '0.0102', billionths: 10_200_000, entry: 'gpt-5-pro', by: 'reply', unpriced: false, currency: 'USD', factor: '1',
   })
-  t.hasStrict(costOf(table, answered('gpt-5', 'other'))?.told, { amount: '0.00102', entry: 'gpt-5', by: 'asked' })
-  t.hasStrict(costOf(table, answered('gpt-5', null))?.told, { amount: '0.00102', entry: 'gpt-5', by: 'asked' })
-  t.hasStrict(costOf(table, answered('other', null))?.told, {
+  t.hasStrict(costOf(table, answered('gpt-5', 'other'))?.exact, { amount: '0.00102', entry: 'gpt-5', by: 'asked' })
+  t.hasStrict(costOf(table, answered('gpt-5', null))?.exact, { amount: '0.00102', entry: 'gpt-5', by: 'asked' })
+  t.hasStrict(costOf(table, answered('other', null))?.exact, {
     amount: null, billionths: 0, entry: null, by: null, price: null, unpriced: true,
   })
-  t.hasStrict(costOf(table, answered(null, null))?.told, { amount: null, unpriced: true })
-  t.hasStrict(costOf(table, answered('free', null))?.told, { amount: '0', billionths: 0, unpriced: false })
+  t.hasStrict(costOf(table, answered(null, null))?.exact, { amount: null, unpriced: true })
+  t.hasStrict(costOf(table, answered('free', null))?.exact, { amount: '0', billionths: 0, unpriced: false })
   t.equal(costOf(table, requestFor('chat_completions')), null)
   const nothing = answered('gpt-5', null)
   nothing.usage.tokens = none
@@ -67,12 +67,12 @@ t.test('a name that was not told is no name: the prices of any model are for tho
   const table = new PriceTable({
     models: { '*': { input: 1, output: 1 }, 'gpt-5': { input: 2, output: 2 }, inner: { input: 3, output: 3 } },
   })
-  t.hasStrict(costOf(table, answered('gpt-5', null))?.told, { amount: '0.00202', entry: 'gpt-5', by: 'asked' })
-  t.hasStrict(costOf(table, answered('other', null))?.told, { amount: '0.00101', entry: '*', by: 'asked' })
-  t.hasStrict(costOf(table, answered(null, null))?.told, { amount: '0.00101', entry: '*', by: 'asked' })
+  t.hasStrict(costOf(table, answered('gpt-5', null))?.exact, { amount: '0.00202', entry: 'gpt-5', by: 'asked' })
+  t.hasStrict(costOf(table, answered('other', null))?.exact, { amount: '0.00101', entry: '*', by: 'asked' })
+  t.hasStrict(costOf(table, answered(null, null))?.exact, { amount: '0.00101', entry: '*', by: 'asked' })
   const renamed = answered(null, null)
   renamed.routing.sentModel = 'inner'
-  t.hasStrict(costOf(table, renamed)?.told, { amount: '0.00303', entry: 'inner', by: 'alias' })
+  t.hasStrict(costOf(table, renamed)?.exact, { amount: '0.00303', entry: 'inner', by: 'alias' })
   t.equal(forecastOf(table).estimate(answered('gpt-5', null), 1_000, 10), 2_020_000)
 })
 
@@ -105,9 +105,9 @@ t.test('the prices of the time at which a request started', async (t) => {
   const rows = (first: string): PriceTable => new PriceTable({
     models: { a: [{ input: 1, output: 1, until: first }, { input: 2, output: 2, from: first }] },
   })
-  t.equal(costOf(rows(tomorrow), answered('a', null))?.told.amount, '0.00101')
-  t.equal(costOf(rows('2020-01-01'), answered('a', null))?.told.amount, '0.00202')
-  t.match(costOf(new PriceTable({ models: { a: { input: 1, until: '2020-01-01' } } }), answered('a', null))?.told, {
+  t.equal(costOf(rows(tomorrow), answered('a', null))?.exact.amount, '0.00101')
+  t.equal(costOf(rows('2020-01-01'), answered('a', null))?.exact.amount, '0.00202')
+  t.match(costOf(new PriceTable({ models: { a: { input: 1, until: '2020-01-01' } } }), answered('a', null))?.exact, {
     amount: null, entry: 'a', by: 'asked', price: null, unpriced: true,
   })
 })
@@ -161,7 +161,7 @@ t.test('the price lists are asked once for a model', (t) => {
 
 t.test('the parts add up, and billionths are rounded up', async (t) => {
   const table = new PriceTable({ models: { a: { input: 0.000001, output: 3 } } })
-  const cost = costOf(table, answered('a', 'a'), readDecimal('1.1') ?? one)?.told
+  const cost = costOf(table, answered('a', 'a'), readDecimal('1.1') ?? one)?.exact
   t.hasStrict(cost, {
     amount: '0.0000330011',
     billionths: 33_002,
@@ -343,7 +343,7 @@ t.test('prices by turns of several models, names and times are those of each alo
   const told = (asked: string, replied: string | null, startsAt: number): unknown => {
     const llm = answered(asked, replied)
     Object.assign(llm, { arrivedAt: startsAt })
-    const { amount, entry, by } = costOf(table, llm)?.told ?? {}
+    const { amount, entry, by } = costOf(table, llm)?.exact ?? {}
     return [amount, entry, by]
   }
   for (let round = 0; round < 2; round++) {

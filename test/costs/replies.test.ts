@@ -22,7 +22,7 @@ interface Priced extends Gateway {
 async function priced (t: Test, drainMs = 1_000): Promise<Priced> {
   const upstream = await startUpstream(t)
   const gateway = await startGateway(t, upstream.url, { prices: { models }, forward: { drain: { maxMs: drainMs } } })
-  return { ...gateway, upstream, cost: async () => (await gateway.settled.next()).cost?.told ?? null }
+  return { ...gateway, upstream, cost: async () => (await gateway.settled.next()).cost?.exact ?? null }
 }
 
 function partsOf (cost: Cost | null): Record<string, string | null> {
@@ -167,7 +167,7 @@ t.test('an attempt that failed costs nothing; the one that answered, at the pric
     headers: json, body: { id: 'c', model: 'gpt-5', choices: [], usage: { prompt_tokens: 100, completion_tokens: 1, total_tokens: 101 } },
   })
   t.equal((await ask(pool)).status, 200)
-  t.hasStrict((await pool.settled.next()).cost?.told, { amount: '0.000121', factor: '1.1' })
+  t.hasStrict((await pool.settled.next()).cost?.exact, { amount: '0.000121', factor: '1.1' })
   const records: LedgerRecord[] = []
   for await (const record of ledger.read()) records.push(record)
   t.hasStrict(records, [{ cost: '0.000121' }])

@@ -46,7 +46,7 @@ function priced (setup: Setup, billionths: (model: string | null) => number | nu
     const amount = billionths(llm.model)
     if (amount === null) return
     const told = { ...cost, billionths: amount }
-    llm.cost = { value: null, billionths: amount, currency: 'USD', unpriced: false, told }
+    llm.cost = { value: null, billionths: amount, currency: 'USD', unpriced: false, exact: told }
   })
 }
 

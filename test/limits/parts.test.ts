@@ -96,7 +96,7 @@ t.test('what a request is charged', async (t) => {
 t.test('what a budget in money is charged', async (t) => {
   const amounts = { amount: '0.00000004', billionths: 40, currency: 'USD', parts: [] }
   const costs = (unpriced: boolean): SettledCost => ({
-    ...amounts, value: 4e-8, unpriced, told: { ...amounts, unpriced, entry: null, by: null, price: null, factor: '1' },
+    ...amounts, value: 4e-8, unpriced, exact: { ...amounts, unpriced, entry: null, by: null, price: null, factor: '1' },
   })
   const [priced, unpriced] = [costs(false), costs(true)]
   const pictures = { served: { tier: null, speed: null, region: null, counts: { image: 2 }, tools: null, statedCost: null } }

@@ -150,7 +150,7 @@ t.test('who moves the bytes drives the usage tap as before', async (t) => {
     end: () => Buffer.from('rest'),
     abort: (side) => calls.push(side),
     complete: true,
-    told: true,
+    lastEventSeen: true,
     failed: true,
     whole: false,
     streamFacts,
@@ -161,7 +161,7 @@ t.test('who moves the bytes drives the usage tap as before', async (t) => {
   t.equal(tap?.complete, true)
   t.equal(tap?.push(Buffer.from('{"choices":[{"message":{"content":"Hel'))?.toString().slice(0, 3), '"ch')
   t.equal(tap?.end()?.toString(), 'rest')
-  t.strictSame([tap?.told, tap?.failed, tap?.whole, tap?.streamFacts], [true, true, false, streamFacts])
+  t.strictSame([tap?.lastEventSeen, tap?.failed, tap?.whole, tap?.streamFacts], [true, true, false, streamFacts])
   tap?.abort('client')
   t.strictSame(calls, ['client'])
   span.end()

@@ -38,7 +38,7 @@ t.test('one real request tells, longer each time, a minute at most', async (t) =
   t.strictSame(waits, [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000])
   now = breaker.until
   t.ok(breaker.enter(now))
-  breaker.untold(true)
+  breaker.undecided(true)
   t.ok(breaker.allows(now), 'a caller that left told nothing')
   t.ok(breaker.enter(now))
   breaker.succeeded()
@@ -59,9 +59,9 @@ t.test('a request that is to tell and does not keeps others away no longer than 
   t.notOk(breaker.allows(4_999), 'one is on its way')
   t.ok(breaker.allows(5_000))
   t.ok(breaker.enter(5_000), 'the first one may hang')
-  breaker.untold(false)
+  breaker.undecided(false)
   t.notOk(breaker.allows(5_000))
-  breaker.untold(true)
+  breaker.undecided(true)
   t.ok(breaker.allows(5_000))
 })
 
@@ -120,7 +120,7 @@ t.test('what a request tells of its upstream', async (t) => {
     blames: 'upstream' | 'credential' | 'credential_model' | 'account_model' | null, now: number, waitMs: number | null = null
   ): void => {
     const visit = new Visit(member, 'm', now)
-    visit.tell({ blames, waitMs }, now)
+    visit.report({ blames, waitMs }, now)
     visit.end()
   }
   t.equal(registry.of(upstream), health, 'one for each upstream')
@@ -164,10 +164,10 @@ t.test('a caller that leaves leaves what it was to tell to the next one', async 
   visit.end()
   t.ok(member.health.allows('m', 40_000))
   const failing = new Visit(member, 'm', 40_000)
-  failing.tell({ blames: 'upstream', waitMs: null }, 40_000)
+  failing.report({ blames: 'upstream', waitMs: null }, 40_000)
   t.notOk(breaker.allows(40_000))
   t.ok(credential.allows(40_000), 'a broken connection tells nothing of the credential')
-  failing.tell({ blames: 'upstream', waitMs: null }, 40_000)
+  failing.report({ blames: 'upstream', waitMs: null }, 40_000)
   failing.end()
 })
 

@@ -7,7 +7,7 @@ import { plainResult } from '../../plugins/upstreams/plain-result.js'
 import { poolOf, readPools, type Pool } from '../../plugins/upstreams/pool.js'
 import { readUpstreams } from '../../plugins/upstreams/read-upstream.js'
 import { affinityKeyOf } from '../../plugins/upstreams/affinity-key.js'
-import { tellBegun, tellPool, Visit } from '../../plugins/upstreams/visit.js'
+import { reportBegun, reportToPool, Visit } from '../../plugins/upstreams/visit.js'
 import { settledRequest } from '../metrics/requests.js'
 import { requestTo, upstreamOf } from './request.js'
 
@@ -56,14 +56,14 @@ t.test('when all were out and one is back, the others are tried at once', async 
   const pool = poolWith([{}, {}, {}])
   for (const member of pool.members) open(member, 6)
   const visit = new Visit(memberAt(pool, 0), 'm', 10)
-  tellPool(pool.members, visit, { blames: null, waitMs: null }, 20)
+  reportToPool(pool.members, visit, { blames: null, waitMs: null }, 20)
   visit.end()
   t.equal(memberAt(pool, 0).health.breaker.isOpen, false)
   for (const at of [1, 2]) t.ok(memberAt(pool, at).health.allows('m', 20))
   open(memberAt(pool, 0))
   const other = new Visit(memberAt(pool, 0), 'm', 5_000)
   memberAt(pool, 1).health.breaker.succeeded()
-  tellPool(pool.members, other, { blames: null, waitMs: null }, 5_000)
+  reportToPool(pool.members, other, { blames: null, waitMs: null }, 5_000)
   other.end()
 })
 
@@ -73,7 +73,7 @@ t.test('a reply that begins brings back who was out, and counts against who fail
   let reads = 0
   const begin = (now: number, blames: 'upstream' | null): void => {
     const visit = new Visit(member, 'm', now)
-    tellBegun(pool.members, visit, { blames, waitMs: null }, () => {
+    reportBegun(pool.members, visit, { blames, waitMs: null }, () => {
       reads += 1
       return now
     })
@@ -114,7 +114,7 @@ t.test('a retry goes to who answered last: one that hangs has as little to do as
   new Visit(hung, 'm', 0).end()
   for (let i = 0; i < 9; i += 1) {
     const visit = new Visit(well, 'm', 0)
-    visit.tell({ blames: i < 6 ? null : 'upstream', waitMs: null }, 0)
+    visit.report({ blames: i < 6 ? null : 'upstream', waitMs: null }, 0)
     if (i > 6) visit.end()
   }
   t.equal(chosen(pool, { tried }), 'm2', 'three of a weight of four are less than one of one')

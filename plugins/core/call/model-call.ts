@@ -15,7 +15,7 @@ const kCall = Symbol('fastify-llm-gateway.call')
 interface CallExchange {
   readonly callerGone: () => void
   /** The caller has its reply up to the event that nothing follows. */
-  readonly told: boolean
+  readonly lastEventSeen: boolean
 }
 
 interface Carrier extends Pick<FastifyRequest, 'raw'> {

@@ -19,7 +19,7 @@ class ModelRequestView implements ModelRequest {
   get key (): Key | null { return this.#call.auth.key }
   get group (): Group | null { return this.#call.auth.group }
   get usage (): Readonly<TokenUsage> | null { return this.#call.usage.tokens }
-  get cost (): Cost | null { return this.#call.cost?.told ?? null }
+  get cost (): Cost | null { return this.#call.cost?.exact ?? null }
   get outcome (): Outcome | null { return this.#call.outcome }
   get upstream (): string | null { return this.#call.routing.upstream }
 

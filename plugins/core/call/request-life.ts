@@ -22,7 +22,7 @@ export function beginRequest (gateway: Gateway, request: FastifyRequest, reply: 
     llm.times.endedAt = performance.now()
     // What is finished was sent, even if a layer of the host's hides `headersSent` (`@fastify/express`).
     if (finished || reply.raw.headersSent) llm.status = reply.raw.statusCode
-    if (!finished && llm.exchange?.told !== true) llm.abortedBy ??= 'client'
+    if (!finished && llm.exchange?.lastEventSeen !== true) llm.abortedBy ??= 'client'
     llm.exchange?.callerGone()
     if (llm.request !== null) releaseHold(gateway, llm.request, llm)
   }

@@ -44,19 +44,19 @@ const byStatus: ReadonlyMap<number, ErrorCode> = new Map([
   [504, 'upstream_timeout'],
 ])
 
-/** Turns any error into one for callers; none of the original's text is kept. `told`: the status that the reply has. */
-export function fromForeign (error: unknown, request: FastifyRequest, told: number): GatewayError {
+/** Turns any error into one for callers; none of the original's text is kept. `replyStatus`: of the reply so far. */
+export function fromForeign (error: unknown, request: FastifyRequest, replyStatus: number): GatewayError {
   if (error instanceof GatewayError) return error
   const code = property(error, 'code')
   const known = typeof code === 'string' ? byCode.get(code) : undefined
   if (known !== undefined) return gatewayError(known)
-  const status = statusOf(error, told)
+  const status = statusOf(error, replyStatus)
   return gatewayError(byStatus.get(status) ?? (status < 500 ? 'bad_request' : 'internal_error'), words(request), { status })
 }
 
 /** As in Fastify: 500 if neither the error nor the reply has an error status. */
-function statusOf (error: unknown, told: number): number {
-  const given = [property(error, 'statusCode'), property(error, 'status'), told].map(Number)
+function statusOf (error: unknown, replyStatus: number): number {
+  const given = [property(error, 'statusCode'), property(error, 'status'), replyStatus].map(Number)
   return given.find((status) => status >= 400 && status <= 599) ?? 500
 }
 

@@ -37,7 +37,7 @@ export interface SettledCost {
   readonly currency: string
   readonly unpriced: boolean
   /** All of it in exact texts, which are made for the first who reads them. */
-  readonly told: Cost
+  readonly exact: Cost
 }
 
 /** What one request cost. Every amount is exact: decimal text, never a float. */

@@ -20,9 +20,9 @@ type BaseOf<Request> = (request: Request, base: string) => string
  */
 export function baseWithoutVersions<Request> (given: BaseOf<Request> = (_request, base) => base): BaseOf<Request> {
   return (request, base) => {
-    const told = given(request, base)
-    if (typeof told !== 'string' || !URL.canParse(told)) return told
-    const url = new URL(told)
+    const target = given(request, base)
+    if (typeof target !== 'string' || !URL.canParse(target)) return target
+    const url = new URL(target)
     url.pathname = url.pathname.slice(0, lengthBeforeVersions(url.pathname.replace(/\/+$/, '')))
     return url.href
   }

@@ -62,8 +62,8 @@ function bucketValues ({ id, unit, amount, endsAt, formerId = '' }: Bucket): Arr
 
 const limitNames: readonly LimitName[] = ['requests', 'tokens', 'concurrency', 'balance', 'budget']
 
-function decisionOf ([ok, told, ...rest]: readonly unknown[]): Decision {
-  const changed = Array.isArray(told) && told.length > 0 ? { reached: reachedOf(told) } : null
+function decisionOf ([ok, reached, ...rest]: readonly unknown[]): Decision {
+  const changed = Array.isArray(reached) && reached.length > 0 ? { reached: reachedOf(reached) } : null
   if (ok === 1) return { ok: true, left: leftOf(rest), ...changed }
   const [name, scope, allowed, free, retryAfterMs, bucket] = rest
   const limit = limitNames.find((known) => known === name)
@@ -89,10 +89,10 @@ function numberOrNull (value: unknown): number | null {
   return value === '' ? null : Number(value)
 }
 
-function reachedOf (told: readonly unknown[]): Reached[] {
+function reachedOf (values: readonly unknown[]): Reached[] {
   const reached: Reached[] = []
-  for (let at = 0; at + 2 < told.length; at += 3) {
-    reached.push({ scope: told[at] === 'key' ? 'key' : 'group', bucket: String(told[at + 1]), percent: Number(told[at + 2]) })
+  for (let at = 0; at + 2 < values.length; at += 3) {
+    reached.push({ scope: values[at] === 'key' ? 'key' : 'group', bucket: String(values[at + 1]), percent: Number(values[at + 2]) })
   }
   return reached
 }

@@ -54,10 +54,10 @@ export function redisTurns (link: RedisLink, options: RedisTurnsOptions): RedisT
   }
   // The promise itself is returned, here and below: each further one would cost a request as much as its step.
   const wait = <T>(group: string, step: Step, read: Read<T>): Promise<T> => new Promise<T>((resolve, reject) => {
-    const answer = (told: unknown): void => {
-      if (told instanceof Error) return reject(refusalOf(told))
+    const answer = (reply: unknown): void => {
+      if (reply instanceof Error) return reject(refusalOf(reply))
       try {
-        resolve(read(Array.isArray(told) ? told : [told]))
+        resolve(read(Array.isArray(reply) ? reply : [reply]))
       } catch (error) {
         reject(error)
       }
