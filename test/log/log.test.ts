@@ -166,7 +166,7 @@ t.test('a line tells what a request cost, and where that has no price', async (t
   const cost = {
     amount: '0.5', billionths: 500_000_000, currency: 'USD', parts: [], unpriced: false, entry: null, by: null, price: null, factor: '1',
   }
-  const costing = (told: object): ModelCall => Object.assign(settledRequest(), { cost: { ...told, told } })
+  const costing = (told: object): ModelCall => Object.assign(settledRequest(), { cost: { ...told, exact: told } })
   t.match(requestLine(costing(cost)), { cost: '0.5', currency: 'USD', unpriced: undefined })
   t.match(requestLine(costing({ ...cost, amount: null, unpriced: true })), {
     cost: undefined, currency: 'USD', unpriced: true,
