@@ -14,6 +14,9 @@ const codes: Readonly<Record<LimitName, RefusalCode>> = {
 
 const limitsOf: ReadonlyMap<string, string> = new Map(Object.entries(codes).map(([limit, code]) => [code, limit]))
 
+/** Client libraries do not follow a `retry-after` above a minute, and use up their retries within seconds. A window is a second longer. */
+const maxRetryAfterMs = 60_000
+
 /**
  * The error for a limit's refusal, with the rate-limit headers of the family. `tooLarge`: the request may use
  * more tokens than the limit of a whole minute, so that no client should wait and retry (docs/errors.md).
@@ -25,7 +28,7 @@ export function limitError (refused: LimitRefusal, family: Family, balanceStatus
   if (limit === 'budget') return gatewayError(code, budgetWords(refused), { status: balanceStatus, retryAfterMs })
   const rate = limit === 'concurrency' ? {} : family.limitHeaders({ limit, allowed, free, resetMs: retryAfterMs })
   const headers = limit === 'tokens' && tooLarge ? { ...rate, 'x-should-retry': 'false' } : rate
-  return gatewayError(code, { limit: allowed }, { retryAfterMs, headers })
+  return gatewayError(code, { limit: allowed }, { retryAfterMs: Math.min(retryAfterMs, maxRetryAfterMs), headers })
 }
 
 /** The error for a host's own refusal; `limit` is null if its code is not that of a limit. */

@@ -1,4 +1,6 @@
 import t from 'tap'
+import { limitError } from '../../plugins/limits/refusal.js'
+import { openai } from '../../plugins/protocols/family-openai.js'
 import { memoryBalances, type Balances } from '../../plugins/state/index.js'
 import { call, read, secret } from '../helpers/gateway.js'
 import { usageOf } from '../helpers/upstream.js'
@@ -60,10 +62,18 @@ t.test('a rate is refused with the headers that each family knows', async (t) =>
     t.equal((await post(url + path, body, headers)).status, 200)
     const { status, headers: given, json } = await post(url + path, body, headers)
     t.equal(status, 429)
-    t.match(given, { 'retry-after': /^[56]\d$/, ...rate }, path)
+    t.match(given, { 'retry-after': /^(5\d|60)$/, ...rate }, path)
     t.equal(given['x-should-retry'], undefined)
     if (path.includes('v1beta')) t.match(json, { error: { details: [{}, { '@type': /RetryInfo$/, retryDelay: /^\d+s$/ }] } })
   }
+})
+
+t.test('a minute that filled up in one second is told as a wait that clients follow, and its end as it is', async (t) => {
+  const refused = { ok: false, limit: 'requests', scope: 'key', allowed: 1, free: 0, retryAfterMs: 60_900 } as const
+  const error = limitError(refused, openai, 403, false)
+  t.equal(error.retryAfterMs, 60_000)
+  t.match(error.headers, { 'x-ratelimit-reset-requests': '61s' })
+  t.equal(limitError({ ...refused, retryAfterMs: 59_100 }, openai, 403, false).retryAfterMs, 59_100)
 })
 
 t.test('what was held is replaced by the real tokens, of key and group', async (t) => {
