@@ -2,7 +2,9 @@ import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { isTakenAsUpgrade, methodAsked } from './arrival.js'
+import { readBeside } from '../host/rewritten-send.js'
 import type { Resolve } from '../url/resolve.js'
+import { withoutQuery } from '../url/single-version.js'
 
 /** How long a listener has to take a socket: it may look the caller up before, as the documentation of `ws` shows. */
 const patienceMs = 2_000
@@ -80,7 +82,8 @@ function watchUpgrades ({ server }: FastifyInstance, place: Place, watch: (upgra
 }
 
 function isOurs ({ resolve }: Place, { method, url, headers }: IncomingMessage): boolean {
-  return resolve(methodAsked({ method: String(method), headers }), String(url), headers) !== null
+  const asked = String(url)
+  return resolve(methodAsked({ method: String(method), headers }), asked, headers) !== null || readBeside(withoutQuery(asked)) !== null
 }
 
 function isTaken (upgrade: Upgrade): boolean {

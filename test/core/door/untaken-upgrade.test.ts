@@ -81,12 +81,12 @@ for (const [name, build] of Object.entries(places)) {
       const { url, upstream } = await start(t, async (app, upstream) => { await build(app, upstream); moment(app) })
       const large = JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'x'.repeat(500_000) }] })
       t.strictSame(await Promise.all([
-        ...['/v1/realtime', '/v1/chat/completions', '/v1/v1/anything', '/v1/models'].flatMap((path) => [
+        ...['/v1/realtime', '/v1/chat/completions', '/v1/v1/anything', '/v1/models', '/ws/google.ai/x'].flatMap((path) => [
           statusOf(t, url, `GET ${path}`, webSocket), statusOf(t, url, `GET ${path}`, [...webSocket, bearer]),
         ]),
         statusOf(t, url, 'POST /v1/chat/completions', offer, chat),
         statusOf(t, url, 'POST /v1/nothing', [...offer, bearer], chat),
-      ]), [...Array(4).fill([401, 426]).flat(), 401, 404])
+      ]), [...Array(5).fill([401, 426]).flat(), 401, 404])
       t.equal(upstream.seen.length, 0)
       t.strictSame(await Promise.all([chat, large].map((body) => (
         statusOf(t, url, 'POST /v1/chat/completions', [...offer, bearer], body)
