@@ -166,6 +166,54 @@ t.test('a usage store in trouble', { skip: withoutPostgres }, async (t) => {
     await agrees(t, server, store, all)
   })
 
+  t.test('a month that a report holds is tried again: batches and other reports do not wait for as long', async (t) => {
+    const store = storeOf(server, { keepMs: 40 * 24 * 60 * 60_000, timeoutMs: 600_000 })
+    const first = await host(t, folder(t), store)
+    const all = records(1)
+    await keep(first, all)
+    await arrive(server, store, all)
+    await first.close()
+    await server.ask(`CREATE TABLE ${store.schema}.usage_2020_01 PARTITION OF ${store.schema}.usage ` +
+      "FOR VALUES FROM ('2020-01-01Z') TO ('2020-02-01Z')")
+    const report = new pg.Client({ connectionString: server.url })
+    await report.connect()
+    await report.query('BEGIN')
+    await report.query(`SELECT count(*) FROM ${store.schema}.usage`)
+    const state = await host(t, folder(t), store)
+    const codes: unknown[] = []
+    state.ledger.shipping?.onTrouble((error) => codes.push(Reflect.get(Object(error), 'code')))
+    while (codes.length === 0) await pause(10)
+    t.equal(codes[0], '55P03')
+    const more = records(3)
+    await keep(state, more)
+    await arrive(server, store, [...all, ...more])
+    await report.end()
+    const found = async (): Promise<object[]> => await server.ask(`SELECT WHERE to_regclass('${store.schema}.usage_2020_01') IS NOT NULL`)
+    while ((await found()).length > 0) await pause(10)
+    await agrees(t, server, store, [...all, ...more])
+  })
+
+  t.test('a connection that is ended while it is idle is made anew, and no trouble is told', async (t) => {
+    const store = storeOf(server)
+    const state = await host(t, folder(t), store)
+    const all = records(2)
+    // When the second one is there, the pass that brought the first one is over.
+    for (const each of all) {
+      await keep(state, [each])
+      await arrive(server, store, all.slice(0, all.indexOf(each) + 1))
+    }
+    const told: unknown[] = []
+    state.ledger.shipping?.onTrouble((error) => told.push(error))
+    const own = "FROM pg_stat_activity WHERE application_name = 'llm-gateway'"
+    const [{ pid } = { pid: 0 }] = await server.ask<{ pid: number }>(`SELECT pid ${own} AND state = 'idle'`)
+    await server.ask(`SELECT pg_terminate_backend(${pid})`)
+    while ((await server.ask(`SELECT ${own} AND pid <> ${pid}`)).length === 0) await pause(10)
+    all.push(...records(1))
+    await keep(state, all.slice(2))
+    await arrive(server, store, all)
+    t.same(told, [])
+  })
+
   t.test('a server that hangs holds neither records nor the end', async (t) => {
     const store = storeOf(server, { timeoutMs: 300 })
     const path = folder(t)

@@ -8,6 +8,8 @@ export interface Connection {
   readonly ask: <Row extends object>(text: string, values?: readonly unknown[]) => Promise<Row[]>
   /** Rows in batches as they come, however many there are. */
   readonly stream: <Row extends object>(text: string, values: readonly unknown[]) => AsyncGenerator<Row[]>
+  /** False once it broke, as one that a pooler ends while it is idle. */
+  readonly isOpen: () => boolean
   readonly close: () => Promise<void>
 }
 
@@ -29,8 +31,8 @@ export async function connect ({ url, password, timeoutMs }: Pick<UsageStoreRule
   })
   // Not in the address, because that of a socket has no place for it.
   if (password !== null) client.password = password()
-  // A connection that breaks while idle fails at its next use.
-  client.on('error', () => {})
+  let open = true
+  client.on('error', () => { open = false })
   try {
     await client.connect()
   } catch (error) {
@@ -40,6 +42,7 @@ export async function connect ({ url, password, timeoutMs }: Pick<UsageStoreRule
   return {
     ask: async <Row extends object>(text: string, values: readonly unknown[] = []) => (await client.query<Row>(text, [...values])).rows,
     stream: <Row extends object>(text: string, values: readonly unknown[]) => streamed<Row>(client, text, values),
+    isOpen: () => open,
     close: async () => end(client),
   }
 }

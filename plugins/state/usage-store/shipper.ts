@@ -108,6 +108,7 @@ export class Shipper implements Shipping {
   async #open (): Promise<UsageStore> {
     const { rules, now, owns } = this.#parts
     const { files } = this.#backlog
+    if (this.#store?.isOpen === false) await this.#leave()
     const asksAll = this.#store === null || files.some(({ shipped, records }) => shipped === 0 && records > 0)
     const store = this.#store ?? await UsageStore.open(rules, now)
     this.#store = store

@@ -61,6 +61,14 @@ export function addMonth (schema: string, { name, from, to }: Month): string {
     END $$`
 }
 
+/**
+ * Drops the table of a month, which another host may have done before. While it waits for a report, all others wait for it: not for longer
+ * than it takes an autovacuum to give way.
+ */
+export function dropMonth (schema: string, name: string): string {
+  return `DO $$ BEGIN SET LOCAL lock_timeout = '2s'; DROP TABLE IF EXISTS ${schema}.${name}; END $$`
+}
+
 /** Tables of months that the gateway added: those that an operator attaches have other names, or are in another schema. */
 export function months (schema: string): string {
   return 'SELECT relname AS name FROM pg_inherits JOIN pg_class ON pg_class.oid = inhrelid WHERE inhparent = ' +

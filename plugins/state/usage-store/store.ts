@@ -3,7 +3,7 @@ import type { LedgerRecord } from '../types.js'
 import { connect, migrate, type Connection } from './connection.js'
 import type { UsageStoreRules } from './options.js'
 import { rowsText } from './rows.js'
-import { addMonth, monthOf, months, positions, takeIn } from './statements.js'
+import { addMonth, dropMonth, monthOf, months, positions, takeIn } from './statements.js'
 
 const dayMs = 24 * 60 * 60_000
 /** SQLSTATE of a row that no partition takes. */
@@ -82,12 +82,15 @@ export class UsageStore {
       const { name: oldest } = monthOf(this.#keptFrom)
       const names = (await this.#connection.ask<{ name: string }>(months(schema))).map(({ name }) => name)
       for (const name of names.filter((each) => each < oldest)) {
-        // Another host may have dropped it before.
-        await this.#connection.ask(`DROP TABLE IF EXISTS ${schema}.${name}`)
+        await this.#connection.ask(dropMonth(schema, name))
         this.#months.delete(name)
       }
     }
     this.#lookedAt = now
+  }
+
+  get isOpen (): boolean {
+    return this.#connection.isOpen()
   }
 
   async close (): Promise<void> {
