@@ -368,6 +368,7 @@ t.test('a disk that takes no usage records is told at once, and does not keep th
   const limited = yaml(upstream.url, ['key-a']).replace('upstream: main', 'upstream: main, limits: { balance: 100000 }')
   const { gateway, origin, log } = await start(t, limited.replace('engine: memory', `engine: lmdb, path: ${path}`))
   rmSync(join(path, 'ledger'), { recursive: true })
+  writeFileSync(join(path, 'ledger'), '')
   t.equal(await status(origin, 'key-a'), 200)
   while (!log().includes('usage records cannot be written')) await new Promise((resolve) => setTimeout(resolve, 5))
   t.equal(await status(origin, 'key-a'), 200)
@@ -375,7 +376,7 @@ t.test('a disk that takes no usage records is told at once, and does not keep th
   await gateway.stop()
   const lines = log().trim().split('\n').map((line) => JSON.parse(line))
   t.match(lines.filter(({ level }) => level === 50), [
-    { msg: /^usage records cannot be written/, err: { code: 'ENOENT' } },
+    { msg: /^usage records cannot be written/, err: { code: 'EEXIST' } },
     { msg: 'a usage record could not be kept', record: { key: 'key-a', input: 80 } },
     { msg: 'a usage record could not be kept', record: { key: 'key-a', input: 80 } },
   ])

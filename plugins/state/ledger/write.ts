@@ -91,6 +91,8 @@ export class LedgerWriter {
     await this.#file?.handle.close()
     if (this.#file !== null) this.#full.push(this.#file.path)
     this.#file = null
+    // Somebody may have deleted it.
+    makeFolder(this.#path)
     await this.#dropOld(now)
     const name = `${String(since).padStart(15, '0')}-${process.pid}-${randomBytes(4).toString('hex')}.ledger`
     const path = join(this.#path, name)

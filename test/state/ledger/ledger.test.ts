@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import {
   closeSync, mkdirSync, readdirSync, readlinkSync, readFileSync, rmdirSync, rmSync, statSync, symlinkSync, truncateSync, utimesSync,
+  writeFileSync,
 } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -14,6 +15,12 @@ const leaves = { input: 3, cache_read: 0, cache_write_5m: 0, cache_write_1h: 0, 
 
 function record (id: string, time = Date.now()): LedgerRecord {
   return { id, time, key: 'ci', group: 'chat', protocol: 'messages', model: 'm', outcome: 'ok', charged: 7, late: [], ...leaves }
+}
+
+/** A file where the folder was: it takes nothing. */
+function takePlace (path: string): void {
+  rmSync(path, { recursive: true })
+  writeFileSync(path, '')
 }
 
 async function idsIn (ledger: Ledger, range?: LedgerRange): Promise<string[]> {
@@ -266,8 +273,8 @@ t.test('a file that another process deletes meanwhile is none; one that cannot b
   await Promise.all([killed.close(), other.close()])
 })
 
-t.test('nothing more is written to a file that somebody deleted', async (t) => {
-  const path = t.testdir({})
+t.test('nothing more is written to a file that somebody deleted, nor does it miss its folder', async (t) => {
+  const path = join(t.testdir({}), 'ledger')
   let now = Date.now()
   const ledger = new FileLedger(path, {}, () => now)
   await ledger.append(record('deleted'))
@@ -278,6 +285,10 @@ t.test('nothing more is written to a file that somebody deleted', async (t) => {
   now += 1_000
   await ledger.append(record('too'))
   t.equal(readdirSync(path).length, 1, 'a file that is there goes on')
+  rmSync(path, { recursive: true })
+  now += 1_000
+  await ledger.append(record('again'))
+  t.same(await idsIn(ledger), ['again'])
   await ledger.close()
 })
 
@@ -304,11 +315,11 @@ t.test('a record of long ago is not charged again because a newer one stands beh
 t.test('a disk that takes nothing: records wait, in order, none twice', async (t) => {
   const path = join(t.testdir({}), 'ledger')
   const ledger = new FileLedger(path)
-  rmSync(path, { recursive: true })
+  takePlace(path)
   const first = ledger.append(record('first'))
   await new Promise((resolve) => setTimeout(resolve, 50))
   const second = ledger.append(record('second'))
-  mkdirSync(path)
+  rmSync(path)
   await Promise.all([first, second])
   t.same(await idsIn(ledger), ['first', 'second'])
   await ledger.close()
@@ -324,14 +335,14 @@ t.test('that a disk takes nothing is told as news once, and whoever ends waits f
     if (!again) told.push(error)
   })
   await ledger.flush()
-  rmSync(path, { recursive: true })
+  takePlace(path)
   const kept = ledger.append(record('first'))
   await ledger.flush()
   await ledger.flush()
-  t.match(told, [{ code: 'ENOENT' }])
+  t.match(told, [{ code: 'EEXIST' }])
   t.equal(told.length, 1)
   t.equal(tries, 2, 'each try is')
-  mkdirSync(path)
+  rmSync(path)
   await kept
   end()
   await ledger.close()
@@ -397,7 +408,7 @@ function linkOf (fd: string): string {
 t.test('a disk that takes nothing until the end: the loss is told', async (t) => {
   const path = join(t.testdir({}), 'ledger')
   const ledger = new FileLedger(path)
-  rmSync(path, { recursive: true })
+  takePlace(path)
   const lost = ledger.append(record('lost'))
   lost.catch(() => {})
   await new Promise((resolve) => setTimeout(resolve, 20))
@@ -408,10 +419,10 @@ t.test('a disk that takes nothing until the end: the loss is told', async (t) =>
 t.test('only so many records wait for a disk', async (t) => {
   const path = join(t.testdir({}), 'ledger')
   const ledger = new FileLedger(path, {}, Date.now, 2)
-  rmSync(path, { recursive: true })
+  takePlace(path)
   const waiting = ['a', 'b'].map(async (id) => await ledger.append(record(id)))
   await t.rejects(ledger.append(record('c')), { message: /cannot keep more/ })
-  mkdirSync(path)
+  rmSync(path)
   await Promise.all(waiting)
   await ledger.close()
 })
