@@ -5,7 +5,8 @@ import t, { type Test } from 'tap'
 import { gatewayOf } from '../../plugins/core/gateway.js'
 import type { Pricing } from '../../plugins/core/money/pricing.js'
 import type { Limits } from '../../plugins/core/types.js'
-import type { Account } from '../../plugins/core/balances/types.js'
+import { memoryBalances } from '../../plugins/core/balances/memory.js'
+import type { Account, Balances, HoldAsk } from '../../plugins/core/balances/types.js'
 import type { BudgetEvent } from '../../plugins/limits/index.js'
 import type { LlmGatewayOptions } from '../../plugins/index.js'
 import { everyProtocol, secret, startGateway } from '../helpers/gateway.js'
@@ -157,6 +158,25 @@ t.test('money: held at an estimate, settled to what it cost, whichever budget is
   await quiet()
   t.equal(events.at(-1)?.percent, 100)
   t.match(await chat({ max_tokens: 1 }), { status: 403 })
+})
+
+t.test('the store is asked once, or for a place first where the body is large; what is sent is paid for by whoever is gone', async (t) => {
+  const asks: HoldAsk[] = []
+  const store = memoryBalances()
+  const hold: Balances['hold'] = (ask) => {
+    asks.push(ask)
+    return store.hold(ask)
+  }
+  const made = await gateway(t, { group: { budgets: [{ cost: 1, period: 'day' }] }, limits: { balances: { ...store, hold } } })
+  priced(made)
+  for (const content of ['hi', 'x'.repeat(70_000)]) {
+    const body = { model: 'm', messages: [{ role: 'user', content }], max_tokens: 100 }
+    t.equal((await made.chat(body)).status, 200)
+    const sent = Math.ceil(JSON.stringify(body).length / 4)
+    const all = { tokens: sent + 100, floor: sent, cost: sent + 100, costFloor: sent }
+    const place = { requests: 1, isFirst: true, tokens: 0, floor: 0, cost: 0, costFloor: 0 }
+    t.match(asks.splice(0), content === 'hi' ? [{ ...place, ...all }] : [place, { requests: 0, isFirst: false, ...all }])
+  }
 })
 
 t.test('a budget for ever says so; the status is the option\'s', async (t) => {

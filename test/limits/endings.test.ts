@@ -264,14 +264,17 @@ t.test('a record that cannot be kept holds nothing back', async (t) => {
 })
 
 t.test('a place is free while the record is still written', async (t) => {
-  let keep = (): void => {}
-  const ledger: Ledger = { ...memoryLedger(), append: async () => await new Promise<void>((resolve) => { keep = resolve }) }
-  const { chat, account, quiet } = await setup(t, { group: { concurrency: 1, balance: 100_000 }, limits: { ledger } })
-  t.equal((await chat()).status, 200)
-  t.match(await account(), { active: 0, spent: 0 })
-  t.ok((await account()).held > 0, 'its tokens are not')
-  keep()
-  await quiet()
+  for (const whose of ['group', 'key'] as const) {
+    let keep = (): void => {}
+    const ledger: Ledger = { ...memoryLedger(), append: async () => await new Promise<void>((resolve) => { keep = resolve }) }
+    const balance = 100_000
+    const { chat, account, quiet } = await setup(t, { group: { balance }, [whose]: { concurrency: 1, balance }, limits: { ledger } })
+    t.equal((await chat()).status, 200)
+    for (const key of [undefined, 'caller']) t.match(await account(key), { active: 0, spent: 0 })
+    t.ok((await account()).held > 0, 'its tokens are not')
+    keep()
+    await quiet()
+  }
 })
 
 t.test('a request whose record waits for longer than a hold lives keeps what it holds', async (t) => {

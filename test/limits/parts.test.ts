@@ -139,6 +139,12 @@ t.test('what a budget in money is charged', async (t) => {
     ['pictures of a reply that broke off', { ...relayed(4_000), usage: pictures, cost: priced, abortedBy: 'client' }, strict, 90],
     ['pictures of a reply that failed', { ...relayed(4_000), usage: { ...pictures, replyFailed: true }, cost: priced }, strict, 90],
     ['pictures beside some tokens', { ...relayed(4_000), usage: { ...pictures, tokens, partial: true }, cost: priced }, strict, 90],
+    [
+      'a reply without any',
+      { ...relayed(4_000), usage: { served: { ...pictures.served, counts: { image: 0 } } }, cost: priced },
+      strict,
+      90,
+    ],
     ['pictures that nobody has a price of', { ...relayed(4_000), usage: pictures }, strict, 90],
     ['a reply that tells neither', { ...relayed(4_000), cost: priced }, strict, 90],
   ]

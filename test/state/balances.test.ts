@@ -65,6 +65,13 @@ for (const engine of engines) {
       t.match(await read('steps'), { held: 30, active: 1, requests: 1, tokens: 30 })
       await balances.settle({ ...settled, id: 's1', group: 'steps', tokens: 0 })
       t.match(await read('steps'), { spent: 0, held: 0, active: 0, requests: 1, tokens: 0 })
+      const later = { group: 'later step', groupLimits: { balance: 1_000 } }
+      await hold({ id: 's2', ...later })
+      clock.now += 9_000
+      await hold({ id: 's2', requests: 0, tokens: 30, ...later })
+      await balances.settle({ ...settled, id: 's2', group: 'later step', tokens: 50 })
+      clock.now += 52_000
+      t.match(await read('later step'), { requests: 0, tokens: 50 }, 'whose tokens count from then')
     })
 
     t.test('requests a minute slide, and say when to come again', async (t) => {
@@ -120,6 +127,12 @@ for (const engine of engines) {
       clock.now += 100_000
       await balances.settle({ ...settled, id: 't4', group: 'tokens', tokens: 4 })
       t.match(await read('tokens'), { spent: 109, tokens: 0 })
+      await hold({ id: 't5', tokens: 5, ...limits })
+      clock.now += 61_000
+      await balances.renew('tokens', ['t5'])
+      await hold({ id: 't6', tokens: 5, ...limits })
+      await balances.settle({ ...settled, id: 't5', group: 'tokens', tokens: 1 })
+      t.match(await read('tokens'), { spent: 110, tokens: 5 }, 'one that has just left the minute gives nothing back to this one')
     })
 
     t.test('all that was counted in one second stays counted when an older one leaves the minute', async (t) => {
@@ -132,6 +145,16 @@ for (const engine of engines) {
       }
       clock.now += 56_000
       t.match(await read('second'), { requests: 2, tokens: 25 })
+    })
+
+    t.test('a minute counts what is in it, however long somebody goes on asking', async (t) => {
+      const limits = { group: 'round', groupLimits: { requestsPerMinute: 100, tokensPerMinute: 1_000 } }
+      for (let at = 0; at < 8; at += 1) {
+        await hold({ id: `r${at}`, tokens: 10, ...limits })
+        t.match(await read('round'), at === 0 ? { requests: 1, tokens: 10 } : { requests: 2, tokens: 20 })
+        clock.now += 30_500
+        await balances.settle({ ...settled, id: `r${at}`, group: 'round', tokens: 10 })
+      }
     })
 
     t.test('concurrency is freed by leaving, before the tokens are known', async (t) => {
@@ -177,7 +200,21 @@ for (const engine of engines) {
       t.match(await hold({ id: 'e4', tokens: 65, ...limits }), { ok: true }, 'asking sweeps first')
       clock.now += 25 * 60 * 60_000
       t.equal(await balances.sweep('swept'), 3, 'two remembered charges are forgotten, one hold expires')
+      t.equal(await balances.sweep('swept'), 0)
       t.match(await read('swept'), { spent: 35, held: 0, active: 0 })
+    })
+
+    t.test('a request whose place expired while its body came takes one anew, if there is one', async (t) => {
+      const limits = { group: 'anew', groupLimits: { concurrency: 1, balance: 100 } }
+      t.match(await hold({ id: 'a1', ...limits }), { ok: true })
+      clock.now += 10_000
+      t.match(await hold({ id: 'a2', ...limits }), { ok: true })
+      t.match(await hold({ id: 'a1', requests: 0, tokens: 30, ...limits }), { ok: false, limit: 'concurrency' })
+      await balances.settle({ ...settled, id: 'a2', group: 'anew', tokens: 0 })
+      t.match(await hold({ id: 'a1', requests: 0, tokens: 30, ...limits }), { ok: true, left: { group: 70 } })
+      t.match(await read('anew'), { held: 30, active: 1 })
+      await balances.settle({ ...settled, id: 'a1', group: 'anew', tokens: 20 })
+      t.match(await read('anew'), { spent: 20, held: 0, active: 0 })
     })
 
     t.test('holds that stay open among many that end are due in the order in which they were last renewed', async (t) => {
@@ -214,6 +251,11 @@ for (const engine of engines) {
       await hold({ id: 'l3', group: 'late', tokens: 9, groupLimits: { balance: 100 } })
       for (let i = 0; i < 2; i += 1) await balances.settle({ id: 'l3', group: 'late', key: 'ci', tokens: 4, late: ['group'] })
       t.match(await read('late'), { spent: 21, held: 0, active: 0 }, 'also where the hold was made after all')
+      await balances.renew('late', ['l1'])
+      clock.now += 20_000
+      await balances.sweep('late')
+      await balances.settle({ id: 'l1', group: 'late', key: 'ci', tokens: 12, late })
+      t.match(await read('late'), { spent: 21 }, 'and what is renewed after that is remembered no shorter')
     })
 
     t.test('what was used while the store was away is taken from no balance that is set later', async (t) => {

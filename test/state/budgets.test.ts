@@ -47,6 +47,22 @@ for (const engine of engines) {
       t.same(await other.readBucket('nothing', 'chat', 'ci'), { spent: 0, held: 0 })
     })
 
+    t.test('a hold that is added to is settled as a whole, or charged its last floor', async (t) => {
+      const groupBuckets = [bucket('added', 100), bucket('added tokens', 100, 'tokens')]
+      const both = async (): Promise<unknown[]> => {
+        return await Promise.all(['added', 'added tokens'].map(async (id) => await other.readBucket(id, 'chat')))
+      }
+      for (const id of ['w1', 'w2']) {
+        await balances.hold(ask({ id, tokens: 5, floor: 1, cost: 10, costFloor: 2, groupBuckets }))
+        await other.hold(ask({ id, requests: 0, tokens: 7, floor: 3, cost: 20, costFloor: 4, groupBuckets }))
+      }
+      t.same(await both(), [{ spent: 0, held: 60 }, { spent: 0, held: 24 }])
+      await balances.settle({ ...settled, id: 'w1', tokens: 6, cost: 8 })
+      t.same(await both(), [{ spent: 8, held: 30 }, { spent: 6, held: 12 }])
+      clock.now += 20_000
+      t.same(await both(), [{ spent: 12, held: 0 }, { spent: 9, held: 0 }])
+    })
+
     t.test('tell once what is reached, whichever process made them reach it', async (t) => {
       const reached: Reached[] = []
       const spend = async (id: string, cost: number, amount = 100): Promise<void> => {
@@ -112,6 +128,16 @@ for (const engine of engines) {
       t.same(await other.readBucket('later', 'chat'), { spent: 9, held: 0 }, 'by a late settlement, too')
       await balances.settle({ ...late, id: 'r6', lateBuckets: [{ ...named('new', 'none'), scope: 'group' }] })
       t.same(await other.readBucket('new', 'chat'), { spent: 1, held: 0 })
+    })
+
+    t.test('that have another name than before do not tell again what they told, also of the amount before', async (t) => {
+      await balances.hold(ask({ id: 'f1', cost: 1, groupBuckets: [bucket('told before', 100)] }))
+      t.match(await balances.settle({ ...settled, id: 'f1', cost: 60 }), [{ percent: 50 }])
+      await other.hold(ask({ id: 'f2', cost: 1, groupBuckets: [bucket('told before', 1_000)] }))
+      for (const [id, amount] of [['f3', 1_000], ['f4', 100]] as const) {
+        const groupBuckets = [{ ...bucket('told after', amount), formerId: 'told before' }]
+        t.notMatch(await other.hold(ask({ id, cost: 1, groupBuckets })), { reached: [{}] })
+      }
     })
 
     t.test('tell it once while a reload goes on, and two processes have two amounts', async (t) => {

@@ -47,8 +47,9 @@ t.test('memory', async (t) => {
   const engine = { storeOf: () => store, now: () => clock.now, holdTtlMs: 60_000 }
   const steps: Steps = { hold: (ask) => hold(engine, ask), settle: (settlement) => settle(engine, settlement) }
   await pass(steps)
-  const known = (): number => Array.from({ length: 200 }, (_, at) => store.account(`k${at}`)).filter(Boolean).length
-  t.ok(known() <= 20, `${known()} of 200 stay`)
+  const known = Array.from({ length: 200 }, (_, at) => store.account(`k${at}`))
+  t.ok(known.filter(Boolean).length <= 20, `${known.filter(Boolean).length} of 200 stay`)
+  t.notOk(known.slice(190).includes(undefined), 'those whose minute is not over among them')
   t.match(store.account('balance'), { spent: 5 }, 'money stays')
   t.match(store.bucket('total', 'until null'), { spent: 5 })
   t.match(store.bucket('period', `until ${start + day}`), { spent: 5 }, 'a period that is not over stays')
@@ -66,6 +67,7 @@ t.test('lmdb', async (t) => {
   await pass(balances)
   const keys = (): string[] => [...files.tables.accounts.getKeys()].filter((name) => name.startsWith('k:'))
   t.ok(keys().length <= 24, `${keys().length} of 204 stay`)
+  t.equal(keys().filter((name) => /:k19\d$/.test(name)).length, 10, 'those whose minute is not over among them')
   t.match(await balances.read(group, 'balance'), { spent: 5 }, 'money stays')
   t.match(await balances.readBucket('until null', group, 'total'), { spent: 5 })
   t.match(await balances.readBucket(`until ${start + day}`, group, 'period'), { spent: 5 })
@@ -92,4 +94,14 @@ t.test('redis', { skip: withoutRedis }, async (t) => {
   await pass(state.balances)
   t.same(await client.hgetall('llm-gateway:{chat}:accounts'), { 's:balance': '5' })
   t.match(await state.balances.readBucket('until null', group, 'total'), { spent: 5 })
+  const lateBuckets = [{ ...ends(clock.now), scope: 'key' as const }]
+  await state.balances.settle({ id: 'late', group, key: 'late', tokens: 5, late: ['key'], lateBuckets, lateBalances: [] })
+  for (const window of ['minute', 'minute:k0']) t.ok(await client.ttl(`llm-gateway:{chat}:${window}`) > 60, 'a minute goes by itself')
+  clock.now += 4 * day
+  await spend(state.balances, 'period', { budgets: [] }, [ends(clock.now + day)])
+  const left = `k6:period|until ${clock.now + day}`
+  t.same(await client.zrange('llm-gateway:{chat}:ends', '0', '-1'), [left], 'of a period that is over nothing stays')
+  const fields = [...['total', 'both'].map((key) => `k${key.length}:${key}|until null`), left]
+    .flatMap((name) => ['s', 'h', 'a', 't'].map((field) => field + name))
+  t.same(new Set(await client.hkeys('llm-gateway:{chat}:buckets')), new Set(fields))
 })

@@ -81,11 +81,7 @@ end
 steps.settle = function (a)
   local id, place, tokens, cost, late = a[1], tonumber(a[3]), tonumber(a[4]), tonumber(a[5]), tonumber(a[6])
   local told = {}
-  local hold = load(id)
-  if not hold then
-    if late == 0 then return told end
-    hold = stranger(a, late)
-  end
+  local hold = load(id) or stranger(a, late)
   for _, scope in ipairs(hold.scopes) do
     if hold.state == 'closed' then
       move(scope, hold.key, spentOf(hold, scope, tokens - hold.tokens), 0, 0)
