@@ -181,7 +181,7 @@ const cases: readonly Case[] = [
   {
     name: 'pages opened are no searches',
     protocol: 'responses',
-    reply: { ...responses, output: [search('open_page'), search('search'), search('find_in_page')] },
+    reply: { ...responses, output: [search('open_page'), search('search'), search('find_in_page'), search('find')] },
     served: { counts: { search: 1 } },
   },
   {
@@ -217,6 +217,16 @@ const cases: readonly Case[] = [
       usage: { ...responses.usage, server_side_tool_usage_details: { web_search_calls: 2, x_search_calls: 0, file_search_calls: 1 } },
     },
     served: { counts: { search: 2, file_search: 1 } },
+  },
+  {
+    name: 'searches of an agent',
+    protocol: 'responses',
+    reply: {
+      ...responses,
+      output: [{ type: 'search_results', queries: ['a'], results: [] }],
+      usage: { ...responses.usage, tool_calls_details: { search_web: { cost_usd: 0.005, invocation: 2 }, fetch_url: { invocation: 1 } } },
+    },
+    served: { counts: { search: 2 } },
   },
   {
     name: 'searches of an aggregator',
@@ -257,8 +267,26 @@ for (const { name, protocol, reply, headers = {}, served } of cases) {
     const wanted = served === null ? null : { ...nothing, ...served }
     t.strictSame(meter(protocol, [bytes], headers).llm.usage.served, wanted)
     t.strictSame(meter(protocol, bytesOf(bytes), headers).llm.usage.served, wanted, 'byte by byte')
+    const last = Buffer.from(`event: response.completed\ndata: ${JSON.stringify({ type: 'response.completed', response: reply })}\n\n`)
+    if (protocol === 'responses') t.strictSame(meter(protocol, [last]).llm.usage.served, wanted, 'as the last event of a stream')
   })
 }
+
+t.test('each word for a tier means that one', async (t) => {
+  const words: ReadonlyArray<readonly [word: string, tier: string, protocols?: readonly string[]]> = [
+    ['auto', 'standard', ['chat_completions', 'responses']], ['default', 'standard', ['chat_completions', 'responses']],
+    ['fast', 'priority', ['chat_completions', 'responses']], ['TRAFFIC_TYPE_UNSPECIFIED', 'standard', ['generate_content']],
+    ['ON_DEMAND', 'standard'], ['ON_DEMAND_PRIORITY', 'priority'], ['ON_DEMAND_FLEX', 'flex'], ['batch', 'batch'],
+  ]
+  for (const [word, tier, protocols = ['chat_completions', 'responses', 'generate_content']] of words) {
+    for (const protocol of protocols) {
+      const reply = protocol === 'generate_content'
+        ? { ...gemini, usageMetadata: { ...gemini.usageMetadata, trafficType: word } }
+        : { ...protocol === 'responses' ? responses : chat, service_tier: word }
+      t.equal(meter(protocol, [Buffer.from(JSON.stringify(reply))]).llm.usage.served?.tier, tier, `${protocol}: ${word}`)
+    }
+  }
+})
 
 t.test('the last event of a stream tells the tier, and each search once', async (t) => {
   const events = [

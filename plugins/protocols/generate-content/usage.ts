@@ -51,7 +51,8 @@ export const generateContentUsage: UsageRules = {
     total: ['totalTokenCount'],
     inputHoldsCache: true,
     outputHoldsReasoning: false,
-    inputKinds: ['promptTokensDetails'],
+    // Embeddings have a spelling of their own.
+    inputKinds: ['promptTokensDetails', 'promptTokenDetails'],
     outputKinds: ['candidatesTokensDetails'],
     // https://ai.google.dev/api/generate-content#Modality, for clients that ask for `enum-encoding=int`.
     numberedKinds: ['modality_unspecified', 'text', 'image', 'video', 'audio', 'document'],

@@ -4,7 +4,7 @@ import type { UsageRules } from '../usage-rules.js'
 
 /** A call of the search tool that opens a page or searches in it is not charged as a search. */
 const otherActions = ['open_page', 'find_in_page', 'find']
-/** Searches charged according to the provider itself: OpenAI's and xAI's (https://docs.x.ai/developers/tools/tool-usage-details). */
+/** Searches charged as the provider itself counts them: OpenAI, Perplexity, xAI (https://docs.x.ai/developers/tools/tool-usage-details). */
 const searchCounts = ['tool_usage.web_search.num_requests', 'response.tool_usage.web_search.num_requests']
 const byTool = 'server_side_tool_usage_details'
 
@@ -15,7 +15,7 @@ const served: ServedRules = {
     {
       ...plainCount,
       unit: 'search',
-      usage: [...openaiSearches, `${byTool}.web_search_calls`],
+      usage: [...openaiSearches, `${byTool}.web_search_calls`, 'tool_calls_details.search_web.invocation'],
       reply: [...searchCounts, 'output.*.type[]', 'response.output.*.type[]'],
       is: 'web_search_call',
       but: { reply: ['output.*.action.type[]', 'response.output.*.action.type[]'], is: otherActions },
