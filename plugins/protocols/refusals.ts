@@ -5,11 +5,12 @@
 
 /**
  * The account is spent, stopped or unknown. OpenAI: https://help.openai.com/en/articles/5955604; Anthropic:
- * https://docs.anthropic.com/en/api/errors; Gemini: https://ai.google.dev/gemini-api/docs/troubleshooting.
+ * https://docs.anthropic.com/en/api/errors; Gemini: https://ai.google.dev/gemini-api/docs/troubleshooting; Moonshot and Alibaba.
  */
 const accountWords: readonly RegExp[] = [
   /"(?:insufficient_quota|credit_balance_exhausted|organization_usage_limit_exceeded|organization_spend_limit_exceeded|project_spend_limit_exceeded)"/,
   /"(?:enforced_spend_limit_reached|account_deactivated|billing_hard_limit_reached|API_KEY_INVALID|BILLING_DISABLED)"/,
+  /"(?:billing_not_active|exceeded_current_quota_error|Arrearage)"/,
   /credit balance is too low/i,
   /api key not valid/i,
   /has been suspended/i,
