@@ -2,6 +2,7 @@ import t from 'tap'
 import type { TokenUsage } from '../../plugins/core/types.js'
 import { totalTokens } from '../../plugins/core/call/measures.js'
 import { addCounted, type Counted } from '../../plugins/usage/count-tokens.js'
+import { meter } from './meter-reply.js'
 
 /** Each leaf a digit of its own. */
 const digits: TokenUsage = {
@@ -29,4 +30,31 @@ t.test('two parts of one work have the leaves of both, and a contradiction in ei
   t.equal(both.inconsistent, false)
   t.equal(addCounted(counted(true, 'text'), counted(false, 'text')).inconsistent, true)
   t.equal(addCounted(counted(false, 'text'), counted(true, 'text')).inconsistent, true)
+})
+
+function streamed (protocol: string, ...usages: object[]): ReturnType<typeof meter>['llm']['usage'] {
+  const events = usages.map((usage) => `data: ${JSON.stringify({ type: 'message_delta', usage })}\n\n`)
+  return meter(protocol, [Buffer.from(events.join(''))]).llm.usage
+}
+
+t.test('a smaller total of cache writes is split into whole tokens, and none is lost', async (t) => {
+  const split = { ephemeral_5m_input_tokens: 20, ephemeral_1h_input_tokens: 12 }
+  const { tokens, inconsistent } = streamed('messages', { cache_creation: split }, { cache_creation_input_tokens: 10 })
+  t.match(tokens, { cache_write_5m: 6, cache_write_1h: 4, cache_write: 0 })
+  t.equal(inconsistent, true)
+})
+
+t.test('more cached tokens than there are contradict the rest, without a total, too', async (t) => {
+  const { tokens, inconsistent } = streamed('chat_completions', { prompt_tokens: 5, prompt_tokens_details: { cached_tokens: 9 } })
+  t.match(tokens, { input: 0, cache_read: 9 })
+  t.equal(inconsistent, true)
+})
+
+t.test('a part that is an object in one event and none in another is the newer one', async (t) => {
+  const object = { prompt_tokens: 9, prompt_tokens_details: { cached_tokens: 4 } }
+  for (const odd of ['text', 7, true, [1, 2]]) {
+    const plain = { prompt_tokens: 9, prompt_tokens_details: odd }
+    t.match(streamed('chat_completions', object, plain).tokens, { input: 9, cache_read: 0 }, JSON.stringify(odd))
+    t.match(streamed('chat_completions', plain, object).tokens, { input: 5, cache_read: 4 }, JSON.stringify(odd))
+  }
 })

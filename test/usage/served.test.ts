@@ -90,6 +90,18 @@ const cases: readonly Case[] = [
     served: { tier: 'standard', speed: 'fast', region: 'us' },
   },
   {
+    name: 'a region alone',
+    protocol: 'messages',
+    reply: { ...messages, usage: { ...messages.usage, inference_geo: 'us' } },
+    served: { region: 'us' },
+  },
+  {
+    name: 'a speed alone',
+    protocol: 'messages',
+    reply: { ...messages, usage: { ...messages.usage, speed: 'fast' } },
+    served: { speed: 'fast' },
+  },
+  {
     name: 'no region in particular',
     protocol: 'messages',
     reply: { ...messages, usage: { ...messages.usage, service_tier: 'batch', inference_geo: 'not_available' } },
