@@ -33,6 +33,8 @@ function fieldsOf (endpoint: Endpoint): ReadonlyMap<string, string> {
     modelField ?? [], boundIdField ?? [], 'stream', usage?.request?.field ?? [],
     [...otherModels, ...modelsWithin?.places ?? []].map((path) => path.split('.', 1)),
     output?.max.map(([first]) => first) ?? [], output?.choices.map(([first]) => first) ?? [], output?.goesOn ?? [],
+    // A budget holds the price at which these ask to be served.
+    usage === null ? [] : [usage.served.tier, usage.served.speed, usage.served.region].map(({ asked }) => asked),
   ]
   const names = paths.flat(2).map(String)
   const fields = new Map(names.map((name) => [folded(name), name]))

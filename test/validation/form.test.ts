@@ -82,6 +82,8 @@ t.test('a form that two readers could read differently is refused', async (t) =>
       /separated/,
     ],
     ['a longer boundary', field('image', 'x\r\n--bb') + '--b--', /separated/],
+    ['two letters behind a boundary', `--bxx${field('model', 'm').slice(5)}--b--`, /separated/],
+    ['no value', '--b\r\nContent-Disposition: form-data; name="model"\r\n\r\n--b--', /separated/],
     ['a part without headers', '--b\r\n\r\nm\r\n--b--', /no plain name/],
     ['headers that do not end', '--b\r\nContent-Disposition: form-data; name="model"\r\n--b--', /separated/],
     ['headers beyond 8 KiB', part(`X: ${'x'.repeat(9000)}\r\nContent-Disposition: form-data; name="model"`), /separated/],
@@ -160,8 +162,10 @@ t.test('a form sets the model and the wish for a stream', async (t) => {
   t.match(variation, { model: null, stream: false }, 'an endpoint that cannot stream')
   t.equal(checker.check(variation, headers, Buffer.from(field('model', 'm') + field('n', ' 7') + '--b--')), null)
   t.strictSame(variation.body.json, { n: 7 }, 'what its price is held for')
-  t.equal(checker.check(variation, headers, Buffer.from(field('n', 'Infinity') + '--b--')), null)
-  t.strictSame(variation.body.json, { n: null }, 'no number for a span')
+  for (const odd of ['Infinity', '-5', '0', '1.5', '']) {
+    t.equal(checker.check(variation, headers, Buffer.from(field('n', odd) + '--b--')), null)
+    t.strictSame(variation.body.json, { n: null }, `no number of answers: ${odd}`)
+  }
   for (const form of [field('n', '1') + field('n', '9'), field('N', '9'), field('n[]', '9')]) {
     t.match(checker.check(variation, headers, Buffer.from(`${form}--b--`)), { keyword: 'form' })
   }

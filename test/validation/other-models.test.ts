@@ -9,6 +9,7 @@ t.test('models that a body names beside its own', async (t) => {
     ['one', { models: 'a' }, ['a']],
     ['objects that hold one', { models: [{ model: 'a' }, { other: 'b' }, 7] }, ['a', 'b']],
     ['in each element', { requests: [{ model: 'a' }, { model: 'models/b' }] }, ['a', 'b']],
+    ['beside other keys', { requests: [{ 'x-model': 'b', $schema: 'c', Models: 'd', model: 'a' }] }, ['a']],
     ['elements that hold none', { requests: [1, null, 'text', {}] }, []],
     ['no list where one should be', { requests: { model: 'a' } }, []],
     ['no object at all', ['a'], null],

@@ -37,6 +37,7 @@ t.test('a body that some servers read in another way than it is checked here is 
     ['/v1/chat/completions', `{"model":"small","Fallbac\\u212as":["big"],${chat}}`, 400],
     ['/v1/chat/completions', `{"model":"small","max_tokens":1,"Max_Tokens":100000,${chat}}`, 400],
     ['/v1/chat/completions', `{"model":"small","fallbacks":[{"model":"small","Model":"big"}],${chat}}`, 403],
+    ['/v1/chat/completions', `{"model":"small","Service_Tier":"priority",${chat}}`, 400],
     ['/v1/responses', '{"model":"small","input":"x","Background":true}', 400],
     ['/v1/embeddings', '{"model":"small","input":"x","Model":"big"}', 400],
     ['/v1/embeddings', '{"model":"small","input":"x","fallbacks":["big"]}', 403],
