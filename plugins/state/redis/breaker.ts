@@ -9,6 +9,8 @@ export interface BreakerOptions {
   readonly answerOf: (error: unknown) => StoreDownError | null
   /** Asks the store for anything; resolves when it answers. */
   readonly probe: () => Promise<unknown>
+  /** What is wrong with the connection, if that is known: once it is cut, a command only says that it cannot be written. */
+  readonly trouble: () => Error | null
   /** Called when the store answers again after it did not. */
   readonly onRecovery: () => void
 }
@@ -52,7 +54,7 @@ export function createBreaker (options: BreakerOptions): Breaker {
   }
   return {
     run: async (call) => {
-      if (down) throw new StoreDownError('does not answer', { asked: false, cause })
+      if (down) throw new StoreDownError('does not answer', { asked: false, cause: options.trouble() ?? cause })
       if (pending >= options.maxPending) throw new StoreDownError('is overloaded', { asked: false })
       pending += 1
       return await within(options.timeoutMs, call()).catch(fail).finally(() => { pending -= 1 })

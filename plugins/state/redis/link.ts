@@ -5,12 +5,11 @@ import { StoreDownError } from '../../core/balances/store-down.js'
 import { createBreaker, type Breaker } from './breaker.js'
 import { readPassword, withPassword } from '../password.js'
 import { loadRedis } from '../peer.js'
+import { heardBy, ready, type Client } from './ready.js'
 import { leavesReplica } from './replica.js'
 import { scripts, type ScriptName } from './scripts.js'
 import { hearAsking, keepSubscribed } from './unheard.js'
 import type { StateConfig } from '../types.js'
-
-type Client = Redis | Cluster
 
 /** One Redis, with one connection for commands and one for pushed messages. */
 export interface RedisLink {
@@ -45,7 +44,8 @@ export async function linkRedis (config: StateConfig, startMs = 5_000): Promise<
   const client = connect()
   const pushed = connect()
   const disconnect = (): void => [client, pushed].forEach((each) => each.disconnect())
-  await Promise.all([ready(client, startMs), ready(pushed, startMs)]).catch((error: unknown) => {
+  const trouble = heardBy(client)
+  await Promise.all([ready(client, startMs, trouble), ready(pushed, startMs, heardBy(pushed))]).catch((error: unknown) => {
     disconnect()
     throw error
   })
@@ -61,7 +61,7 @@ export async function linkRedis (config: StateConfig, startMs = 5_000): Promise<
     const probe = async (): Promise<void> => {
       await (key === '' ? client.ping() : client.exists(key)).catch((error) => { if (answerOf(error) === null) throw error })
     }
-    const breaker = createBreaker({ timeoutMs, maxPending, probeEveryMs, answerOf, probe, onRecovery: tellGap })
+    const breaker = createBreaker({ timeoutMs, maxPending, probeEveryMs, answerOf, probe, trouble, onRecovery: tellGap })
     breakers.set(tag, breaker)
     return breaker
   }
@@ -164,25 +164,6 @@ function sentinelOf (url: string, name: string): SentinelOptions {
     ...db > 0 && { db },
     ...protocol === 'rediss:' && { enableTLSForSentinelMode: true, sentinelTLS: {} },
   }
-}
-
-async function ready (client: Client, startMs: number): Promise<void> {
-  let reason = 'no answer'
-  // Later failures are reported by the commands that meet them; without a listener the client prints each one. The code is preferred: a
-  // message contains the host, which is a piece of a password that was not encoded.
-  client.on('error', (error: Error) => { reason = String(Reflect.get(error, 'code') ?? sentinelWords(error.message)) })
-  await new Promise<void>((resolve, reject) => {
-    const timer = setTimeout(() => reject(new StoreDownError(`at state.url was not ready within ${startMs} ms: ${reason}`)), startMs)
-    client.once('ready', () => {
-      clearTimeout(timer)
-      resolve()
-    })
-  })
-}
-
-/** The client's message about Sentinels contains their addresses. */
-function sentinelWords (message: string): string {
-  return message.replace(/^All sentinels.*Last error: (?:connect |getaddrinfo )?(ERR .*|\w+).*$/s, 'no Sentinel names the server: $1')
 }
 
 const digests = new Map(Object.entries(scripts).map(([name, text]) => [name, createHash('sha1').update(text).digest('hex')]))

@@ -20,6 +20,7 @@ function breaker (given: Given = {}): { breaker: Breaker, probes: () => number, 
       probes += 1
       if (given.answers?.() !== true) throw new Error('no')
     },
+    trouble: () => null,
     onRecovery: recover,
   })
   return { breaker: made, probes: () => probes, recovered }
@@ -124,6 +125,7 @@ t.test('closed while a probe is under way, it takes no answer and asks no more',
         begun()
         await new Promise<void>((resolve, reject) => { end = ends === 'well' ? resolve : reject })
       },
+      trouble: () => null,
       onRecovery: () => { recovered = true },
     })
     await t.rejects(made.run(async () => { throw new Error('no') }))

@@ -71,6 +71,11 @@ t.test('a server that is not there fails the start', async (t) => {
   })
   const piece = linkRedis({ engine: 'redis', url: 'redis://hunter2/rest@127.0.0.1' }, 200)
   await t.rejects(piece, { ...down, message: /^(?!.*hunter2)/ }, 'and never with a piece of the address')
+  const mute = createServer().listen(0, '127.0.0.1')
+  await once(mute, 'listening')
+  t.teardown(() => mute.close())
+  const { port } = Object(mute.address())
+  await t.rejects(linkRedis({ engine: 'redis', url: `redis://127.0.0.1:${port}` }, 200), { message: /within 200 ms: no answer$/ })
 })
 
 t.test('a start that fails leaves no connection behind, which would keep the process from its end', { skip }, async (t) => {
@@ -96,6 +101,20 @@ t.test('a password that is not right is told', { skip }, async (t) => {
   const { server } = await opened(t)
   const url = server.url.replace('//', '//nobody:hunter2@')
   await t.rejects(linkRedis({ engine: 'redis', url }, 2_000), { ...down, message: /WRONGPASS(?!.*hunter2)/ })
+})
+
+t.test('what keeps a lost connection from coming back is told', { skip }, async (t) => {
+  const { server, state } = await opened(t)
+  const admin = new Redis(server.url)
+  t.teardown(() => admin.disconnect())
+  await admin.config('SET', 'requirepass', 'another')
+  await admin.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
+  for (let cause = ''; !cause.startsWith('NOAUTH');) {
+    await new Promise((resolve) => setTimeout(resolve, 5))
+    cause = await state.keys.find('x').then(() => '', ({ cause }: { cause: Error }) => cause.message)
+  }
+  await admin.config('SET', 'requirepass', '')
+  await answered(state)
 })
 
 t.test('an answer that cannot be read is a fault, not a decision', { skip }, async (t) => {
