@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Cluster, Redis } from 'ioredis'
+import type { Redis } from 'ioredis'
 import { OptionError } from '../../core/config/options.js'
 import { StoreDownError } from '../../core/balances/store-down.js'
 import { createBreaker, type Breaker } from './breaker.js'
