@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, relative } from 'node:path'
 import { digestOf } from '../../plugins/auth/keys.js'
+import { quote } from '../../plugins/standalone/curls.js'
 import { firstConfig } from '../../plugins/standalone/first-config.js'
 import { newSecret } from '../../plugins/standalone/issued-keys.js'
 import { missingPeers } from '../../plugins/state/peer.js'
@@ -16,7 +17,8 @@ export async function init (_file: string, args: string[], io: Io): Promise<numb
   const engine = (await missingPeers({ engine: 'lmdb' })).length === 0 ? 'lmdb' : 'memory'
   const secret = newSecret('first')
   write(config, firstConfig({ env: io.env, schema: schema.replace(/^(?![.])/, './'), digest: digestOf(secret), engine }))
-  io.err(`${config} is written. Next: llm-gateway doctor --config ${config}, then llm-gateway start --config ${config}`)
+  const option = `--config ${/^[\w./][\w./-]*$/.test(config) ? config : quote(config)}`
+  io.err(`${config} is written. Next: llm-gateway doctor ${option}, then llm-gateway start ${option}`)
   io.err('Its first key, whose secret is not shown again:')
   io.out(secret)
   return 0

@@ -41,6 +41,7 @@ function keyFor (config: GatewayConfig, groupId: string, { upstream, routes = []
   return simulated ? key?.secret ?? 'YOUR_KEY' : 'YOUR_KEY'
 }
 
-function quote (text: string): string {
+/** Text as a shell takes it. */
+export function quote (text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`
 }

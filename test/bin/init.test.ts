@@ -38,6 +38,9 @@ t.test('init writes where the other commands read', async (t) => {
     t.match(io.complaints, [`${file} is written`, /not shown again/])
     t.match(readFileSync(file, 'utf8'), 'groups:')
   }
+  const io = terminal()
+  t.equal(await run(['init', '--config', "a b's.yaml"], io), 0)
+  t.match(io.complaints, ['llm-gateway start --config \'a b\'\\\'\'s.yaml\''])
 })
 
 t.test('init writes a file that starts and whose key is let in, and leaves one that is there', async (t) => {
