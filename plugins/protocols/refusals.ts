@@ -16,6 +16,9 @@ const accountWords: readonly RegExp[] = [
   /has been suspended/i,
 ]
 
+/** Alibaba's words for too many tokens in a minute, told with the code of a spent account (https://help.aliyun.com/en/model-studio/error-code). */
+const minuteWords = /error-code#token-limit/
+
 const statusesWithWords: ReadonlySet<number> = new Set([400, 403, 429])
 
 /** True for statuses whose body must be read to know whether the account is meant. */
@@ -33,7 +36,7 @@ const spelled = /\\u00(?:20|5f|4[1-9a-f]|5[0-9a]|6[1-9a-f]|7[0-9a])/i
 export function namesAccount (body: Buffer, said: () => Iterable<string>): boolean {
   const text = body.toString('utf8', 0, 16 * 1024)
   const own = new Set(accountWords.flatMap((words) => words.exec(text)?.[0].replaceAll('"', '').toLowerCase() ?? []))
-  if (own.size === 0) return false
+  if (own.size === 0 || minuteWords.test(text)) return false
   for (const piece of said()) {
     if (spelled.test(piece)) return false
     const lower = piece.toLowerCase()

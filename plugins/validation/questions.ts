@@ -11,6 +11,7 @@ import { outline } from './outline.js'
 import { BodyRefusal, type BodyRefusalFacts } from './body-refusal.js'
 import type { Bounds } from './scan.js'
 import { readSchemas } from './schemas.js'
+import { estimatedBy } from './spelling.js'
 
 export interface Question {
   readonly endpoint: string
@@ -68,18 +69,10 @@ function outlineFor (endpoint: Endpoint, json: unknown): unknown {
 }
 
 /** Fields that other plugins decide by: they must be kept however many other fields there are. */
-function fieldsReadOf ({ output, usage, text }: Endpoint): ReadonlyArray<readonly string[]> {
-  const asking = usage?.request ?? null
-  const { tier = null, speed = null, region = null } = usage?.served ?? {}
+function fieldsReadOf (endpoint: Endpoint): ReadonlyArray<readonly string[]> {
   return [
-    ...output?.max ?? [],
-    ...output?.choices ?? [],
-    ...output?.goesOn === undefined ? [] : [output.goesOn],
-    ...output?.tools?.flatMap(({ most }) => most === null ? [] : [[most]]) ?? [],
-    ...asking === null ? [] : [[asking.field, asking.flag]],
-    // Its price is estimated by how it asks to be served.
-    ...[tier, speed, region].flatMap((source) => source === null ? [] : source.asked.map((field) => [field])),
-    ...Object.values({ ...text?.settings }).flat(),
+    ...estimatedBy(endpoint),
+    ...Object.values({ ...endpoint.text?.settings }).flat(),
     ...conversationFields.flatMap((field) => field.in === 'body' ? [field.path] : []),
   ]
 }

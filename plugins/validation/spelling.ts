@@ -28,16 +28,26 @@ const known = new WeakMap<Endpoint, ReadonlyMap<string, string>>()
 function fieldsOf (endpoint: Endpoint): ReadonlyMap<string, string> {
   const before = known.get(endpoint)
   if (before !== undefined) return before
-  const { modelField, otherModels, modelsWithin, boundIdField, output, usage } = endpoint
+  const { modelField, otherModels, modelsWithin, boundIdField, output } = endpoint
   const paths = [
-    modelField ?? [], boundIdField ?? [], 'stream', usage?.request?.field ?? [],
-    [...otherModels, ...modelsWithin?.places ?? []].map((path) => path.split('.', 1)),
-    output?.max.map(([first]) => first) ?? [], output?.choices.map(([first]) => first) ?? [], output?.goesOn ?? [],
-    // A budget holds the price at which these ask to be served.
-    usage === null ? [] : [usage.served.tier, usage.served.speed, usage.served.region].map(({ asked }) => asked),
+    modelField ?? [], boundIdField ?? [], 'stream', output?.tools === undefined ? [] : 'tools',
+    [...otherModels, ...modelsWithin?.places ?? []].map((path) => path.split('.', 1)), estimatedBy(endpoint).map(([first]) => first),
   ]
   const names = paths.flat(2).map(String)
   const fields = new Map(names.map((name) => [folded(name), name]))
   known.set(endpoint, fields)
   return fields
+}
+
+/** Paths of the fields, besides a list of tools, by which usage is asked for and the most that a request may cost is estimated. */
+export function estimatedBy ({ output, usage }: Endpoint): ReadonlyArray<readonly string[]> {
+  const { request = null, served = null } = usage ?? {}
+  return [
+    ...output?.max ?? [],
+    ...output?.choices ?? [],
+    ...output?.goesOn === undefined ? [] : [output.goesOn],
+    ...output?.tools?.flatMap(({ most }) => most === null ? [] : [[most]]) ?? [],
+    ...request === null ? [] : [[request.field, request.flag]],
+    ...served === null ? [] : [served.tier, served.speed, served.region].flatMap(({ asked }) => asked.map((field) => [field])),
+  ]
 }

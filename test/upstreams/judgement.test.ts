@@ -55,6 +55,9 @@ t.test('what a reply means for its upstream and for another attempt', async (t) 
     [kept(429, { error: { message: 'Request too large for m in organization org-x on tokens per min (TPM): Limit 9, Requested 10.' } }), [
       'rate_limited', '429', null, null,
     ]],
+    [kept(429, { error: { message: 'See https://help.aliyun.com/zh/model-studio/error-code#token-limit', code: 'insufficient_quota' } }), [
+      'rate_limited', '429', 'account_model', null,
+    ]],
     [kept(403, { error: { message: 'You do not have permission to access the File x or it may not exist.' } }), [
       'client_error', null, null, null,
     ]],

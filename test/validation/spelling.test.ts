@@ -21,7 +21,9 @@ async function apps (t: Test, upstream: string): Promise<Record<string, FastifyI
   return { 'own routes': own, 'an adapted mount': adapted, 'a plain mount': beside }
 }
 
-const headers = { authorization: `Bearer ${secret}`, 'x-goog-api-key': secret, 'content-type': 'application/json' }
+const headers = {
+  authorization: `Bearer ${secret}`, 'x-goog-api-key': secret, 'anthropic-version': '2023-06-01', 'content-type': 'application/json',
+}
 const chat = '"messages":[{"role":"user","content":"x"}]'
 const requests = (model: string): string => `{"requests":[{"model":"models/small",${model}"content":{"parts":[{"text":"x"}]}}]}`
 
@@ -38,6 +40,11 @@ t.test('a body that some servers read in another way than it is checked here is 
     ['/v1/chat/completions', `{"model":"small","max_tokens":1,"Max_Tokens":100000,${chat}}`, 400],
     ['/v1/chat/completions', `{"model":"small","fallbacks":[{"model":"small","Model":"big"}],${chat}}`, 403],
     ['/v1/chat/completions', `{"model":"small","Service_Tier":"priority",${chat}}`, 400],
+    ['/v1/messages', `{"model":"small","max_tokens":1,"Speed":"fast",${chat}}`, 400],
+    ['/v1/messages', `{"model":"small","max_tokens":1,"Inference_Geo":"us",${chat}}`, 400],
+    ['/v1beta/models/small:generateContent', '{"contents":[{"parts":[{"text":"x"}]}],"servicetier":"priority"}', 400],
+    ['/v1beta/models/small:generateContent', '{"contents":[{"parts":[{"text":"x"}]}],"Tools":[{"googleSearch":{}}]}', 400],
+    ['/v1/responses', '{"model":"small","input":"x","max_tool_calls":1,"Max_Tool_Calls":99,"tools":[{"type":"web_search"}]}', 400],
     ['/v1/responses', '{"model":"small","input":"x","Background":true}', 400],
     ['/v1/embeddings', '{"model":"small","input":"x","Model":"big"}', 400],
     ['/v1/embeddings', '{"model":"small","input":"x","fallbacks":["big"]}', 403],
@@ -48,7 +55,7 @@ t.test('a body that some servers read in another way than it is checked here is 
     for (const [url, payload, status] of cases) {
       const reply = await app.inject({ method: 'POST', url, headers, payload })
       t.equal(reply.statusCode, status, `${place}: ${payload} ${reply.body}`)
-      if (status === 400) t.match(reply.json().error, { message: /^The key ".+" could be read as "[a-z_]+": spell it so\.$/ })
+      if (status === 400) t.match(reply.json().error, { message: /^The key ".+" could be read as "[a-zA-Z_]+": spell it so\.$/ })
     }
   }
   t.equal(upstream.seen.length, 0)
