@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
-import { constants } from 'node:fs'
-import { open, rm, type FileHandle } from 'node:fs/promises'
-import { basename, join } from 'node:path'
+import { constants, statSync } from 'node:fs'
+import { open, rm, stat, type FileHandle } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
 import { withDefaults } from '../../core/config/options.js'
 import { filesBeyond } from './age.js'
 import { endMark, ledgerFiles, slackMs } from './read.js'
@@ -40,6 +40,8 @@ export class LedgerWriter {
   /** If set, no file is deleted before it is shipped completely. */
   shipping: FileShipping | null = null
   readonly #path: string
+  /** Number of the folder that its folder is in. */
+  readonly #parent: number
   readonly #config: Required<LedgerConfig>
   readonly #now: () => number
   #file: OpenFile | null = null
@@ -53,6 +55,7 @@ export class LedgerWriter {
     this.#config = withDefaults(defaults, config)
     this.#now = now
     makeFolder(path)
+    this.#parent = statSync(dirname(path)).ino
   }
 
   /** Whether this process created the file. */
@@ -91,8 +94,8 @@ export class LedgerWriter {
     await this.#file?.handle.close()
     if (this.#file !== null) this.#full.push(this.#file.path)
     this.#file = null
-    // Somebody may have deleted it.
-    makeFolder(this.#path)
+    // Somebody may have deleted it. Where a volume is unmounted, what is made in its place would be hidden once it is back.
+    if ((await stat(dirname(this.#path))).ino === this.#parent) makeFolder(this.#path)
     await this.#dropOld(now)
     const name = `${String(since).padStart(15, '0')}-${process.pid}-${randomBytes(4).toString('hex')}.ledger`
     const path = join(this.#path, name)

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import {
-  closeSync, mkdirSync, readdirSync, readlinkSync, readFileSync, rmdirSync, rmSync, statSync, symlinkSync, truncateSync, utimesSync,
-  writeFileSync,
+  closeSync, mkdirSync, readdirSync, readlinkSync, readFileSync, renameSync, rmdirSync, rmSync, statSync, symlinkSync, truncateSync,
+  utimesSync, writeFileSync,
 } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -300,6 +300,22 @@ t.test('all that may have waited for a store is looked at again', async (t) => {
   await Promise.all(ids.map(async (id) => await killed.append(long(id))))
   t.same(await unsettledIn(new FileLedger(path)), ids)
   await killed.close()
+})
+
+t.test('where its volume is unmounted, nothing is written in its place: records wait until it is back', async (t) => {
+  const dir = t.testdir({})
+  const [volume, away] = [join(dir, 'volume'), join(dir, 'away')]
+  const ledger = new FileLedger(join(volume, 'ledger'))
+  renameSync(volume, away)
+  mkdirSync(volume)
+  const kept = ledger.append(record('waits'))
+  await ledger.flush()
+  t.same(readdirSync(volume), [])
+  rmdirSync(volume)
+  renameSync(away, volume)
+  await kept
+  t.same(await idsIn(ledger), ['waits'])
+  await ledger.close()
 })
 
 t.test('a record of long ago is not charged again because a newer one stands behind it', async (t) => {
