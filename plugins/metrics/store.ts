@@ -1,4 +1,4 @@
-/** All families of one recorder, in the order of the catalogue: what the projections read. */
+/** All families of one recorder: what the projections read. */
 import { createRequire } from 'node:module'
 import {
   catalogue, prefix, type CatalogueRow, type LabelsOf, type MetricName, type NameOf,
