@@ -92,7 +92,7 @@ export class Shipper implements Shipping {
       await this.#keepMarks()
       // Last, so that records are shipped all the same where the role may not make tables, or while dropping an old month waits for a
       // report.
-      await store.tend()
+      if (store.isOpen) await store.tend()
       this.#failures = 0
     } catch (error) {
       await this.#leave()
@@ -108,7 +108,8 @@ export class Shipper implements Shipping {
   async #open (): Promise<UsageStore> {
     const { rules, now, owns } = this.#parts
     const { files } = this.#backlog
-    if (this.#store?.isOpen === false) await this.#leave()
+    // Not before there is something to ship: some servers sleep while nobody is connected.
+    if (this.#store?.isOpen === false && this.unshipped > 0) await this.#leave()
     const asksAll = this.#store === null || files.some(({ shipped, records }) => shipped === 0 && records > 0)
     const store = this.#store ?? await UsageStore.open(rules, now)
     this.#store = store
