@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyPluginOptions, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 import { decisionOf } from '../core/door/decision.js'
 import { answer } from '../core/door/door.js'
 import { gatewayOf, type Gateway } from '../core/gateway.js'
@@ -80,17 +80,22 @@ const transports = new WeakMap<object, UpstreamDispatcher>()
 
 /**
  * Has requests of adapted mounts, registered from now on, sent before http-proxy makes their destination, which parses the URL three times
- * and is not used for groups with an upstream of their own.
+ * and is not used for groups with an upstream of their own. Below what an `onRoute` hook puts around the handler, so that it still decides.
  */
 export function skipDestinations (app: FastifyInstance): void {
-  app.addHook('onRoute', (route) => {
-    if (route.config?.llm !== 'proxy') return
-    const { handler } = route
-    route.handler = function (request, reply) {
-      const llm = modelCallOf(request)
-      const isSent = llm !== null && sendsDirectly({ gateway: gatewayOf(request.server), llm, request, reply })
-      return isSent ? undefined : handler.call(this, request, reply)
-    }
+  app.addHook('onRegister', (scope, { handler: own }: FastifyPluginOptions) => {
+    if (!transports.has(Object(own))) return
+    const { route } = scope
+    Object.assign(scope, {
+      route: ({ handler, ...rest }: RouteOptions) => route.call(scope, {
+        ...rest,
+        handler (request, reply) {
+          const llm = modelCallOf(request)
+          const isSent = llm !== null && sendsDirectly({ gateway: gatewayOf(request.server), llm, request, reply })
+          return isSent ? undefined : handler.call(this, request, reply)
+        },
+      }),
+    })
   })
 }
 

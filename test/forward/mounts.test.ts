@@ -363,6 +363,28 @@ t.test('a mount makes no destination that nobody uses, and each hook on its rout
   t.equal(upstream.requests.size, 4)
 })
 
+t.test('what a plugin before the gateway puts around the handlers of routes still decides about a mount', async (t) => {
+  const upstream = await startUpstream(t)
+  const app = Fastify()
+  // As @fastify/otel does, for its spans.
+  app.addHook('onRoute', (route) => {
+    const { handler } = route
+    route.handler = function (request, reply) {
+      return request.headers['x-refused'] === 'yes' ? reply.code(403).send('no') : handler.call(this, request, reply)
+    }
+  })
+  await app.register(llmGateway, {
+    ...gatewayOptions(upstream.url), groups: { all: { protocols: everyProtocol, upstream: 'main' } }, routes: false,
+  })
+  await app.register(httpProxy, { upstream: upstream.url, prefix: '/v1', rewritePrefix: '/v1', ...proxyOptions() })
+  t.teardown(() => app.close())
+  for (const [status, more] of [[200, {}], [200, {}], [403, { 'x-refused': 'yes' }]] as const) {
+    const call = { method: 'POST', url: '/v1/chat/completions', headers: { ...headers, ...more }, payload: chat } as const
+    t.equal((await app.inject(call)).statusCode, status)
+  }
+  t.equal(upstream.requests.size, 2)
+})
+
 t.test('one proxyOptions() may be spread into several mounts of an app', async (t) => {
   const upstream = await startUpstream(t)
   const app = Fastify()
