@@ -83,8 +83,9 @@ const transports = new WeakMap<object, UpstreamDispatcher>()
  * and is not used for groups with an upstream of their own. Below what an `onRoute` hook puts around the handler, so that it still decides.
  */
 export function skipDestinations (app: FastifyInstance): void {
-  app.addHook('onRegister', (scope, { handler: own }: FastifyPluginOptions) => {
-    if (!transports.has(Object(own))) return
+  app.addHook('onRegister', (scope, { handler: own, preRewrite }: FastifyPluginOptions) => {
+    // A `preRewrite` may refuse a request.
+    if (!transports.has(Object(own)) || preRewrite !== undefined) return
     const { route } = scope
     Object.assign(scope, {
       route: ({ handler, ...rest }: RouteOptions) => route.call(scope, {

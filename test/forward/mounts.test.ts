@@ -336,6 +336,8 @@ t.test('a mount makes no destination that nobody uses, and each hook on its rout
   app.addHook('onRoute', (route) => {
     route.preHandler = [route.preHandler ?? [], async (request: FastifyRequest, reply: FastifyReply) => {
       if (request.headers['x-refused'] === 'yes') await reply.code(429).send('too many')
+      // Read by http-proxy alone, for its destination.
+      Object.defineProperty(request, 'params', { get: () => { destinations += 1; return {} } })
     }].flat()
   })
   let destinations = 0
@@ -343,7 +345,6 @@ t.test('a mount makes no destination that nobody uses, and each hook on its rout
     upstream: upstream.url,
     prefix: '/v1',
     rewritePrefix: '/v1',
-    preRewrite: (url: string) => { destinations += 1; return url },
     replyOptions: { rewriteHeaders: (kept: Record<string, unknown>) => ({ ...kept, 'x-from-host': 'yes' }) },
     ...proxyOptions(),
   }
@@ -361,6 +362,24 @@ t.test('a mount makes no destination that nobody uses, and each hook on its rout
   t.same(await ask({ authorization: 'Bearer wrong' }), [401, undefined])
   t.equal((await app.inject({ method: 'GET', url: '/v1/files', headers })).statusCode, 404)
   t.equal(upstream.requests.size, 4)
+})
+
+t.test('a preRewrite that refuses is asked each time', async (t) => {
+  const upstream = await startUpstream(t)
+  const app = Fastify()
+  await app.register(llmGateway, {
+    ...gatewayOptions(upstream.url), groups: { all: { protocols: everyProtocol, upstream: 'main' } }, routes: false,
+  })
+  const preRewrite = (url: string): string => {
+    if (url.includes('refused')) throw Object.assign(new Error('not this one'), { statusCode: 418 })
+    return url
+  }
+  const mount = { upstream: upstream.url, prefix: '/v1', rewritePrefix: '/v1', preRewrite, ...proxyOptions() }
+  await app.register(httpProxy, mount)
+  t.teardown(() => app.close())
+  for (const [status, query] of [[200, ''], [200, ''], [418, '?refused']] as const) {
+    t.equal((await app.inject({ method: 'POST', url: `/v1/chat/completions${query}`, headers, payload: chat })).statusCode, status)
+  }
 })
 
 t.test('what a plugin before the gateway puts around the handlers of routes still decides about a mount', async (t) => {
