@@ -2,10 +2,10 @@
 import { connect, type ClientHttp2Session, type OutgoingHttpHeaders } from 'node:http2'
 import httpProxy from '@fastify/http-proxy'
 import Fastify, { type FastifyInstance } from 'fastify'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import llmGateway, { proxyOptions } from '../plugins/index.js'
 import { everyProtocol, gatewayOptions, secret, watchSettled } from './helpers/gateway.js'
-import { replyFixture, startUpstream, type Script } from './helpers/upstream.js'
+import { replyFixture, startUpstream, type Script, type Upstream } from './helpers/upstream.js'
 
 const fixture = 'chat_completions.include_usage.sse'
 const body = JSON.stringify({
@@ -15,7 +15,9 @@ const headers = {
   ':method': 'POST', ':path': '/v1/chat/completions', authorization: `Bearer ${secret}`, 'content-type': 'application/json',
 }
 
-const mounts: Readonly<Record<string, (app: FastifyInstance, url: string) => Promise<void>>> = {
+type Mount = (app: FastifyInstance, url: string) => Promise<void>
+
+const mounts: Readonly<Record<string, Mount>> = {
   'routes of this package': async (app, url) => {
     await app.register(llmGateway, gatewayOptions(url))
   },
@@ -34,6 +36,25 @@ function withoutRoutes (url: string): ReturnType<typeof gatewayOptions> {
   return own
 }
 
+interface Mounted {
+  readonly upstream: Upstream
+  readonly settled: ReturnType<typeof watchSettled>
+  readonly client: ClientHttp2Session
+}
+
+async function startMounted (t: Test, mount: Mount): Promise<Mounted> {
+  const upstream = await startUpstream(t)
+  const app: FastifyInstance = Object(Fastify({ http2: true }))
+  await mount(app, upstream.url)
+  const settled = watchSettled(app)
+  const client = connect(await app.listen({ port: 0, host: '127.0.0.1' }))
+  t.teardown(async () => {
+    client.destroy()
+    await app.close()
+  })
+  return { upstream, settled, client }
+}
+
 /** What the caller got, and whether its stream ended as a whole one does. */
 async function ask (
   client: ClientHttp2Session, asked: OutgoingHttpHeaders = headers, begun = (): void => {}
@@ -50,15 +71,7 @@ async function ask (
 
 for (const [name, mount] of Object.entries(mounts)) {
   t.test(name, async (t) => {
-    const upstream = await startUpstream(t)
-    const app: FastifyInstance = Object(Fastify({ http2: true }))
-    await mount(app, upstream.url)
-    const settled = watchSettled(app)
-    const client = connect(await app.listen({ port: 0, host: '127.0.0.1' }))
-    t.teardown(async () => {
-      client.destroy()
-      await app.close()
-    })
+    const { upstream, settled, client } = await startMounted(t, mount)
     upstream.queue({ fixture, split: 'events' })
     t.match(await ask(client), { text: replyFixture(fixture).toString(), failed: false })
     t.match(await settled.next(), { outcome: 'ok' })
@@ -82,15 +95,7 @@ for (const [name, mount] of Object.entries(mounts)) {
   })
 
   t.test(`${name}: a reply without usage that breaks off is no whole one, either`, async (t) => {
-    const upstream = await startUpstream(t)
-    const app: FastifyInstance = Object(Fastify({ http2: true }))
-    await mount(app, upstream.url)
-    const settled = watchSettled(app)
-    const client = connect(await app.listen({ port: 0, host: '127.0.0.1' }))
-    t.teardown(async () => {
-      client.destroy()
-      await app.close()
-    })
+    const { upstream, settled, client } = await startMounted(t, mount)
     const list = { ':path': '/v1/models', authorization: `Bearer ${secret}` }
     // Elsewhere an error that breaks off becomes one of ours.
     const replies = [[200, list], [429, headers]] as const
@@ -106,15 +111,7 @@ for (const [name, mount] of Object.entries(mounts)) {
 }
 
 t.test('a reply to HEAD is over where its upstream still sends what GET would get', async (t) => {
-  const upstream = await startUpstream(t)
-  const app: FastifyInstance = Object(Fastify({ http2: true }))
-  await app.register(llmGateway, gatewayOptions(upstream.url))
-  const settled = watchSettled(app)
-  const client = connect(await app.listen({ port: 0, host: '127.0.0.1' }))
-  t.teardown(async () => {
-    client.destroy()
-    await app.close()
-  })
+  const { upstream, settled, client } = await startMounted(t, async (app, url) => { await app.register(llmGateway, gatewayOptions(url)) })
   upstream.queue({ headers: { 'content-type': 'application/json' }, body: '{"data":[]}', length: true, stallAt: 5 })
   const stream = client.request({ ':method': 'HEAD', ':path': '/v1/models', authorization: `Bearer ${secret}` }).resume()
   const head = await new Promise((resolve) => stream.on('response', resolve))
