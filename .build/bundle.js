@@ -1,23 +1,23 @@
 /**
  * Makes one file of each folder of `plugins`: an app that registers the gateway opens some twenty files instead of two hundred, which was
- * most of its start. What is run or imported by its path stays a file: the command line, the entries of the package, and threads.
+ * most of its start. What is run or imported by its path stays a file: the commands, the entries of the package, and threads.
  */
 import { readdirSync } from 'node:fs'
 import { basename, join, relative } from 'node:path'
 import { rollup } from 'rollup'
 
-/** The folder of `plugins` that a module is in, undefined for any other. */
-const folderOf = (path) => /^plugins\/([^/]+)\/./.exec(path)?.[1]
+const isThread = (path) => path.endsWith('-thread.js')
 
-const isEntry = (path) => folderOf(path) === undefined || /(?:^plugins\/state\/index|-thread)\.js$/.test(path)
+const isEntry = (path) => isThread(path) || path === 'plugins/state/index.js' || folderOf(path) === undefined
 
-const withoutSuffix = (path) => path.slice(0, -'.js'.length)
+/** The folder that makes one file, such as `plugins/auth`; undefined for a module of no such folder. */
+const folderOf = (path) => /^(?:plugins\/[^/]+|bin\/(?:conformance|keys))(?=\/)/.exec(path)?.[0]
 
 /** The file, without its suffix, that a module is put into. A thread's file is beside the bundle that starts it. */
 function placeOf (path) {
   const folder = folderOf(path)
-  if (!isEntry(path)) return `plugins/${folder}/${folder}`
-  return folder === undefined ? withoutSuffix(path) : `plugins/${folder}/${basename(path, '.js')}`
+  if (!isEntry(path)) return `${folder}/${basename(folder)}`
+  return isThread(path) && folder !== undefined ? `${folder}/${basename(path, '.js')}` : path.slice(0, -'.js'.length)
 }
 
 /** Path and code of each file that remains of the modules in `root`. */

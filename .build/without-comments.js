@@ -1,8 +1,8 @@
 /**
- * Returns the code without comments, blank lines and indentation, without blanks around most signs, with lists in one line and closing
- * braces behind what they close; without semicolons where a brace or the end of a line makes them unnecessary; `undefined` as its shorter
- * form, no trailing commas, and no parentheses around the only parameter of an arrow. Names stay, and each statement keeps a line of its
- * own: stack traces are as readable as before.
+ * Returns the code without what only its authors need: comments, blank lines, indentation, blanks around most signs, semicolons before a
+ * brace or the end of a line, trailing commas, parentheses around the only parameter of an arrow; `undefined` in its shorter form. Lists
+ * take one line, a closing brace stands behind what it closes, and the first statement of a block or branch behind what opens it. Names
+ * stay and all other statements keep lines of their own, so that stack traces can be read.
  */
 import ts from 'typescript'
 
@@ -50,8 +50,8 @@ export function withoutComments (text) {
   const file = ts.createSourceFile('file.js', text, settings)
   const parts = []
   let last = ''
-  /** The next token is an element of a list, or missing. */
-  let isInList = false
+  /** The last token opens a list, a block or a branch, or goes on with a list: the next one, if any, stays in its line. */
+  let opensLine = false
   let isSpare = false
   let skipped = ''
   /** The last token is unnecessary before this one. */
@@ -72,13 +72,13 @@ export function withoutComments (text) {
     if (token === '') return
     const shortened = shorten(skipped + text.slice(node.pos, start))
     skipped = ''
-    const gap = isInList || token === '}' || token === '=>' ? shortened.trim() : shortened
+    const gap = opensLine || token === '}' || token === '=>' ? shortened.trim() : shortened
     if (isSpareBefore(token, gap)) parts.pop()
     const needsNone = gap === ' ' && !needsBlank.test(last.slice(-1) + text[start])
     parts.push((needsNone ? '' : gap) + token)
     // A comma after an empty element counts.
-    isSpare = token === ',' ? !isInList : isSpareSemicolon(node, of)
-    isInList = /^[,([]$/.test(token) || (token === '{' && ts.isObjectLiteralExpression(of))
+    isSpare = token === ',' ? !opensLine : isSpareSemicolon(node, of)
+    opensLine = /^[,([{]$/.test(token) || (token === ')' && ts.isIfStatement(of))
     last = token
   }
   add(file, file)

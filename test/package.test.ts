@@ -54,7 +54,7 @@ t.test('the package holds what it needs and nothing else', async (t) => {
   }
   const built = paths.filter((path) => path.startsWith('dist/'))
   const sources = built.map((path) => path.replace('state/durable-thread', 'state/lmdb/durable-thread')
-    .replace(/^dist\/(plugins\/(\w+))\/\2\.js$/, '$1').replace(/^dist\/(.*?)(?:\.d\.ts|\.js)$/, '$1.ts'))
+    .replace(/^dist\/(\w+\/(\w+))\/\2\.js$/, '$1').replace(/^dist\/(.*?)(?:\.d\.ts|\.js)$/, '$1.ts'))
   t.same(sources.filter((path) => !existsSync(join(root, path))), [], 'nothing of a source that is gone')
   const started = built.filter((path) => /^dist\/plugins\/.*\.js$/.test(path))
   t.equal(started.length, readdirSync(join(root, 'plugins')).length + 3, 'a file for each plugin, two entries more, two threads')
@@ -83,6 +83,8 @@ t.test('code is shipped without its comments, and declarations with those of wha
     'function f() { if (g) ; else; }',
     'function h() { do; while (i); }',
     'function j() { k(); return [l]; }',
+    'if (l)',
+    '    m();',
     'class M { n = {}; static #o = 1 - -2 + 3; }',
     'for (const [p] of [\'q\']) r(p in `s`, 4 .toFixed(), typeof -p);',
     'u([',
@@ -118,12 +120,12 @@ t.test('code is shipped without its comments, and declarations with those of wha
     'const b=`',
     '    // a line of text',
     '        $' + '{a?`/* text */`:""}`',
-    'if(a!==!b&&c<=d){',
-    'throw{b},"c, d = e",f?.5:((g+ +h)||i / /j/.k)}',
+    'if(a!==!b&&c<=d){throw{b},"c, d = e",f?.5:((g+ +h)||i / /j/.k)}',
     'function d(){for(;e;);}',
     'function f(){if(g);else;}',
     'function h(){do;while(i)}',
     'function j(){k();return[l]}',
+    'if(l)m()',
     'class M{n={};static #o=1- -2+3}',
     'for(const[p]of[\'q\'])r(p in`s`,4 .toFixed(),typeof-p)',
     'u([v,w])',
