@@ -122,6 +122,7 @@ export function recordOf (
   return record
 }
 
-function totalOf ({ usage: { tokens: usage } }: ModelCall): number {
-  return usage === null ? 0 : totalTokens(usage)
+function totalOf ({ usage: { tokens: usage, served } }: ModelCall): number {
+  const beside = served?.tools?.isBeside ? totalTokens(served.tools.usage) : 0
+  return usage === null ? 0 : totalTokens(usage) + beside
 }

@@ -27,8 +27,8 @@ export interface UsageCounts {
    * inconsistent.
    */
   readonly reasoningInTotal: RegExp | null
-  /** Entries of a list inside the usage object that its own numbers leave out. */
-  readonly added: { readonly list: string, readonly type: string } | null
+  /** Entries of a list inside the usage object that its own numbers leave out, and those of models that tools of the reply used. */
+  readonly added: { readonly list: string, readonly type: string, readonly tools: string } | null
   /** The split by kind of content: an object of `<kind>_tokens`, or a list of `{modality, tokenCount}`. */
   readonly inputKinds: readonly string[]
   readonly outputKinds: readonly string[]

@@ -32,7 +32,7 @@ export function countTokens (object: JsonObject, counts: CountPlaces, model: str
   const reported = tell(object, counts)
   if (reported === null) return null
   const own = countedOf(reported, counts, model)
-  return counts.added === null ? own : leftOut(object, counts, counts.added).reduce(addCounted, own)
+  return counts.added === null ? own : leftOut(object, counts, counts.added.type).reduce(addCounted, own)
 }
 
 /** The numbers of a usage object by meaning; null if it reports no tokens. */
@@ -107,15 +107,13 @@ function splitWrites (numbers: Numbers): { of5m: number, of1h: number, other: nu
   return { of5m: share, of1h: total - share, other: 0, total, clamped: true }
 }
 
-type Added = NonNullable<CountPlaces['added']>
-
-/** Parts that the object lists but does not include in its own numbers. */
-function leftOut (object: JsonObject, counts: CountPlaces, added: Added): Counted[] {
-  const list = object[added.list]
+/** Parts of a type that the object lists but does not include in its own numbers. */
+export function leftOut (object: JsonObject, counts: CountPlaces, type: string | undefined): Counted[] {
+  const list = counts.added === null ? null : object[counts.added.list]
   if (!Array.isArray(list)) return []
   const entries: unknown[] = list
   return entries.flatMap((entry) => {
-    if (!isObject(entry) || entry['type'] !== added.type) return []
+    if (!isObject(entry) || entry['type'] !== type) return []
     return countTokens(entry, { ...counts, added: null }) ?? []
   })
 }

@@ -1,6 +1,7 @@
 import type { ModelCall } from '../core/call/model-call.js'
+import type { Served } from '../core/money/cost.js'
 import type { ModalityTokens, StreamFacts, UsageMissing } from '../core/types.js'
-import { addCounted, countTokens, type Counted } from './count-tokens.js'
+import { addCounted, countTokens, leftOut, type Counted } from './count-tokens.js'
 import type { Plan } from './plan.js'
 import { nothingOutside, servedOf, takeOutside, textIn, type ReadHeader } from './served.js'
 import { isObject, type JsonObject } from '../core/body/json-object.js'
@@ -120,6 +121,13 @@ export class Meter {
     return own === null ? own : sumOf(own, this.tools)
   }
 
+  /** What models of tools used beside the reply's own usage; null for nothing. */
+  private beside (): Served['tools'] {
+    const { latest, plan: { counts } } = this
+    const sum = latest === null ? null : leftOut(latest, counts, counts.added?.tools).reduce<Counted | null>(sumOf, null)
+    return sum === null ? null : { ...sum, isBeside: true }
+  }
+
   /** Writes to `llm` what was read, or why nothing was. */
   finish (llm: ModelCall, unread: UsageMissing, header: ReadHeader): void {
     // The upstream itself reported that its reply broke off.
@@ -130,7 +138,8 @@ export class Meter {
     usage.finishReason = this.finishReason
     usage.replyFailed = this.failed
     const counted = this.total()
-    usage.served = servedOf(this.outside, this.latest, counted === null ? null : this.tools, header, this.plan)
+    const tools = this.tools ?? this.beside()
+    usage.served = servedOf(this.outside, this.latest, counted === null ? null : tools, header, this.plan)
     if (counted === null) {
       if (llm.endpoint.metered === 'yes') usage.missing = missing
       return

@@ -38,9 +38,12 @@ const usage = { tokens }
 const held = { tokens: 100, input: 20, goesOn: false }
 
 t.test('what a request is charged', async (t) => {
+  const tools = { usage: tokens, modalities: [], isBeside: true } as const
+  const advised = { tier: null, speed: null, region: null, counts: {}, tools, statedCost: null }
   const cases: ReadonlyArray<readonly [what: string, endpoint: string, given: CallFields, charged: number]> = [
     ['the real leaves', 'chat_completions', { ...sent, usage }, 12],
     ['the real leaves, also above what was held', 'chat_completions', { ...sent, usage: { tokens: { ...tokens, output: 500 } } }, 505],
+    ['what an advisor used beside them', 'messages', { ...sent, usage: { ...usage, served: advised } }, 24],
     ['the real leaves of a stream whose caller left after all of them', 'messages', { ...sent, usage, abortedBy: 'client' }, 12],
     ['nothing where it never left', 'chat_completions', { errorCode: 'limit_store_unavailable' }, 0],
     ['the real leaves of a reply that a hook failed with', 'chat_completions', { ...sent, usage, errorCode: 'upstream_unreachable' }, 12],

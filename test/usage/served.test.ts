@@ -364,6 +364,22 @@ t.test('tokens of tools with models of their own are told apart', async (t) => {
   t.equal(meter('responses', [Buffer.from(JSON.stringify(own))]).llm.usage.served, null, 'not where the reply\'s own usage holds them')
 })
 
+t.test('an advisor\'s tokens stay beside those of the model that it advised, in streams, too', async (t) => {
+  const advice = { type: 'advisor_message', input_tokens: 2_728, output_tokens: 874, cache_read_input_tokens: 5, model: 'dear' }
+  const iterations = [{ type: 'message', input_tokens: 10, output_tokens: 2 }, advice, { ...advice, output_tokens: 1 }]
+  const usage = { input_tokens: 10, output_tokens: 2, iterations }
+  const start = { input_tokens: 10, output_tokens: 1, iterations: null }
+  const events = [{ type: 'message_start', message: { usage: start } }, { type: 'message_delta', usage }]
+  const stream = Buffer.from(events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join(''))
+  for (const { llm } of [
+    meter('messages', [Buffer.from(JSON.stringify({ model: 'm', usage }))]),
+    meter('messages', [stream], { 'content-type': 'text/event-stream' }),
+  ]) {
+    t.match(llm.usage.tokens, { input: 10, cache_read: 0, output: 2 })
+    t.match(llm.usage.served?.tools, { usage: { input: 5_456, cache_read: 10, output: 875 }, isBeside: true })
+  }
+})
+
 t.test('what wrote an SVG is told apart from what drew it, and all of it adds up', async (t) => {
   const svg = { input_tokens: 1_000, output_tokens: 10_000, total_tokens: 11_000 }
   const drawn = { created: 1, data: [{ b64_json: '' }], usage: { input_tokens: 10, output_tokens: 100, total_tokens: 110 }, svg_usage: svg }

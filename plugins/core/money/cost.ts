@@ -12,8 +12,8 @@ export interface Served {
   readonly region: string | null
   /** How many of each; an absent one was not told. */
   readonly counts: Readonly<Partial<Record<BilledUnit, number>>>
-  /** Tokens of models that the reply's tools used: part of the request's usage, at prices of their own. */
-  readonly tools: { readonly usage: TokenUsage, readonly modalities: readonly ModalityTokens[] } | null
+  /** Tokens of models that the reply's tools used, at prices of their own: part of the request's usage unless they are beside it. */
+  readonly tools: { readonly usage: TokenUsage, readonly modalities: readonly ModalityTokens[], readonly isBeside?: true } | null
   /** What the provider says that it costs, as exact decimal text; kept beside our own figure. */
   readonly statedCost: string | null
 }

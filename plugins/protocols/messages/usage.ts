@@ -40,7 +40,7 @@ export const messagesUsage: UsageRules = {
     reasoning: ['output_tokens_details.thinking_tokens'],
     inputHoldsCache: false,
     outputHoldsReasoning: true,
-    // The top level leaves compaction out; an `advisor_message` is billed to another model, and a fallback is included in the top level.
-    added: { list: 'iterations', type: 'compaction' },
+    // The top level leaves these out; a fallback is included in it.
+    added: { list: 'iterations', type: 'compaction', tools: 'advisor_message' },
   },
 }
