@@ -5,7 +5,7 @@ export interface Column {
 }
 
 /** Callers may invent model names: characters that would move the cursor, begin a line or change the text direction are replaced. */
-function shown (cell: string): string {
+export function shown (cell: string): string {
   return cell.replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu, '\uFFFD')
 }
 

@@ -1,7 +1,7 @@
 /** Prints sums for programs and for people. */
 import { decimalText, type Decimal } from '../../plugins/core/money/decimal.js'
 import { leaves } from '../../plugins/core/call/measures.js'
-import { table } from '../table.js'
+import { shown, table } from '../table.js'
 import type { Dimension } from './dimensions.js'
 import { costText, type Sum, type Sums } from './sums.js'
 
@@ -50,8 +50,8 @@ function amountIn (costs: Costs, currency: string): string {
 
 /** Callers may invent model names: a text that a spreadsheet would take for a formula is marked as text. */
 function textCell (text: string): string {
-  const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text
-  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
+  const safe = shown(text).replace(/^[=+\-@＝＋－＠]/, "'$&")
+  return /[",]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
 }
 
 const parts: ReadonlyArray<readonly [title: string, leaves: readonly string[]]> = [

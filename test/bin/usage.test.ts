@@ -167,11 +167,11 @@ t.test('sums as CSV', async (t) => {
 })
 
 t.test('names in CSV and JSON, whatever is in them', async (t) => {
-  const models = ['two\nlines', '+1', '-1', '@x', '\tx', 'a=b', '"', 'plain']
-  const { file } = await ledger(t, models.map((model, at) => record(`2026-04-0${at + 1}`, { model })), { isOneFile: true })
+  const models = ['two\nlines', '+1', '-1', '@x', '\tx', '＝1', '\n=1', '\u001b]52;c;eA==\u0007', 'a=b', '"', 'plain']
+  const { file } = await ledger(t, models.map((model, at) => record(`2026-04-${at + 10}`, { model })), { isOneFile: true })
   t.strictSame(
-    (await usage(file, '--csv', '--by', 'model,day')).slice(1).sort().map((line) => line.replace(/,2026.*$/, '')),
-    ['"two\nlines"', "'+1", "'-1", "'@x", "'\tx", 'a=b', '""""', 'plain'].sort()
+    (await usage(file, '--csv', '--by', 'model,day')).slice(1).map((line) => line.replace(/,2026.*$/, '')).sort(),
+    ['two�lines', "'+1", "'-1", "'@x", '�x', "'＝1", '�=1', '�]52;c;eA==�', 'a=b', '""""', 'plain'].sort()
   )
   t.strictSame(
     (await usage(file, '--json', '--by', 'model')).map((line) => JSON.parse(line).model), [...models].sort(), 'as they are, for programs'
