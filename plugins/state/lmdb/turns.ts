@@ -1,7 +1,5 @@
 import { StoreDownError } from '../../core/balances/store-down.js'
-
-/** How long a step that nobody waits for may wait for others, in milliseconds. */
-const laterMs = 5
+import { drainTimer } from '../drain-timer.js'
 
 export interface Turns {
   /** Runs with all others of this turn of the event loop. */
@@ -18,11 +16,7 @@ interface Waiting {
 /** Runs many steps inside one transaction, in their order. A step that throws fails alone; a transaction that fails, fails them all. */
 export function inTurns (transaction: (work: () => void) => void): Turns {
   let waiting: Waiting[] = []
-  let isDue = false
-  let timer: NodeJS.Timeout | undefined
   const drain = (): void => {
-    timer = undefined
-    isDue = false
     const turn = waiting
     waiting = []
     let answers: Array<() => void> = []
@@ -33,6 +27,7 @@ export function inTurns (transaction: (work: () => void) => void): Turns {
     }
     for (const answer of answers) answer()
   }
+  const timer = drainTimer(drain)
   // The promise itself is returned, here and below: each further one would cost a request as much as its step.
   const wait = <T>(step: () => T): Promise<T> => new Promise<T>((resolve, reject) => {
     const run = (): (() => void) => {
@@ -47,13 +42,11 @@ export function inTurns (transaction: (work: () => void) => void): Turns {
   })
   return {
     soon: (step) => {
-      if (!isDue) setImmediate(drain)
-      isDue = true
-      clearTimeout(timer)
+      timer.soon()
       return wait(step)
     },
     later: (step) => {
-      if (!isDue) timer ??= setTimeout(drain, laterMs)
+      timer.later()
       return wait(step)
     },
   }

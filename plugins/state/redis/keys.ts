@@ -43,15 +43,17 @@ export async function redisKeys (link: RedisLink, prefix: string): Promise<KeySt
       }
       throw new Error('the key is changed by others at the same time')
     },
-    list: async function * () {
-      let cursor = '0'
-      do {
-        const from = cursor
-        const [next, fields] = await link.ask(async (client) => await client.hscan(byDigest, from, 'COUNT', listBatch), byDigest)
-        cursor = next
-        for (const [index, text] of fields.entries()) if (index % 2 === 1) yield readKey(text)
-      } while (cursor !== '0')
-    },
+    list: () => listed(link, byDigest),
     close: async () => {},
   }
+}
+
+async function * listed (link: RedisLink, byDigest: string): AsyncGenerator<KeyRecord> {
+  let cursor = '0'
+  do {
+    const from = cursor
+    const [next, fields] = await link.ask(async (client) => await client.hscan(byDigest, from, 'COUNT', listBatch), byDigest)
+    cursor = next
+    for (const [index, text] of fields.entries()) if (index % 2 === 1) yield readKey(text)
+  } while (cursor !== '0')
 }

@@ -1,4 +1,5 @@
 import { StoreDownError } from '../../core/balances/store-down.js'
+import { drainTimer } from '../drain-timer.js'
 import { refusalOf, type RedisLink } from './link.js'
 import type { StepName } from './steps.js'
 
@@ -34,7 +35,6 @@ interface Waiting {
   readonly reject: (error: unknown) => void
 }
 
-const laterMs = 5
 /** Maximum number of steps in one command: the server does nothing else meanwhile. */
 const maxSteps = 128
 /** Holds, deadlines, accounts, buckets, their ends, and the group's window. */
@@ -43,15 +43,11 @@ const sharedKeys = ['holds', 'deadlines', 'accounts', 'buckets', 'ends', 'minute
 /** Collects the steps of each group, and sends them as one command. */
 export function redisTurns (link: RedisLink, options: RedisTurnsOptions): RedisTurns {
   const groups = new Map<string, Waiting[]>()
-  let isDue = false
-  let timer: NodeJS.Timeout | undefined
-  const drain = (): void => {
-    timer = undefined
-    isDue = false
+  const timer = drainTimer(() => {
     const turn = [...groups]
     groups.clear()
     for (const [group, waiting] of turn) while (waiting.length > 0) send(link, options, group, waiting.splice(0, maxSteps))
-  }
+  })
   // The promise itself is returned, here and below: each further one would cost a request as much as its step.
   const wait = <T>(group: string, step: Step, read: Read<T>): Promise<T> => new Promise<T>((resolve, reject) => {
     const answer = (reply: unknown): void => {
@@ -68,13 +64,11 @@ export function redisTurns (link: RedisLink, options: RedisTurnsOptions): RedisT
   })
   return {
     soon: (group, step, read) => {
-      if (!isDue) setImmediate(drain)
-      isDue = true
-      clearTimeout(timer)
+      timer.soon()
       return wait(group, step, read)
     },
     later: (group, step, read) => {
-      if (!isDue) timer ??= setTimeout(drain, laterMs)
+      timer.later()
       return wait(group, step, read)
     },
   }
