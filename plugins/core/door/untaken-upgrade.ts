@@ -60,8 +60,9 @@ export function answerUntaken (app: FastifyInstance, place: Place): void {
 }
 
 /**
- * Not by a listener: with one Node takes every offer for an upgrade, and `@fastify/http-proxy` serves fewer where it is not the only
- * one. Heard by nobody is what comes on a further address of `localhost`, where Fastify listens for upgrades on behalf of its server.
+ * Wraps `emit` in place of adding a listener: with one, Node takes every offer for an upgrade, and `@fastify/http-proxy` serves fewer if
+ * its listener is not the only one. `isHeard` may be false on a further address of `localhost`: Fastify listens there, and hands upgrades
+ * to its server whether that has a listener or not.
  */
 function watchUpgrades ({ server }: FastifyInstance, place: Place, watch: (upgrade: Upgrade, isHeard: boolean) => void): void {
   const { emit } = server
