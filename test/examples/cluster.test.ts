@@ -1,5 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -89,6 +90,17 @@ async function issueKey (t: Test, { folder, env }: Cluster, id: string): Promise
   return await child.out.next()
 }
 
+/** Sends a made-up key from another address than all others. Resolves with the status. */
+async function guess (port: number | undefined, n: number): Promise<number | undefined> {
+  const headers = { authorization: `Bearer guess-${n}` }
+  return await new Promise((resolve, reject) => {
+    request({ host: '127.0.0.1', port, localAddress: '127.0.0.2', path: '/v1/models', headers }, (reply) => {
+      reply.resume()
+      resolve(reply.statusCode)
+    }).on('error', reject).end()
+  })
+}
+
 async function recordsIn (folder: string): Promise<LedgerRecord[]> {
   const records: LedgerRecord[] = []
   for await (const record of new FileLedger(join(folder, 'data', 'ledger')).read()) records.push(record)
@@ -107,7 +119,11 @@ t.test('gateways and Redis die under traffic: balances, ledger and the provider 
   t.teardown(caller.close)
   const keys = ['a', 'b', 'c']
   const secrets = await Promise.all(keys.map(async (id) => await issueKey(t, cluster, id)))
-  const answers: Answer[] = []
+  // Until each of the three has had enough of it.
+  for (let n = 0, refused = 0; refused < 9; n += 1) refused = await guess(ports[0], n) === 429 ? refused + 1 : 0
+  const first = await caller.call(origin, { secret: String(secrets[0]), tag: 'first' })
+  t.equal(first.status, 200, 'who guesses keys keeps no other caller out')
+  const answers: Answer[] = [first]
   let sent = 0
   const asked = new Map<string, string>()
   const chat = async (at: string, i: number): Promise<void> => {

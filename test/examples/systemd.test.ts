@@ -72,6 +72,14 @@ t.test('what it starts serves with the credential of a file, is reloaded and end
   t.equal(await child.exited, 0)
 })
 
+t.test('the command that its README has for other commands is given what the unit gives', async (t) => {
+  const readme = readFileSync(new URL('README.md', folder), 'utf8').replaceAll('=/var/lib/', '=%S/')
+  const names = 'DynamicUser User StateDirectory StateDirectoryMode WorkingDirectory UMask LoadCredential EnvironmentFile'.split(' ')
+  for (const name of names) {
+    t.match(readme, `-p ${name}=${setting(name)} `)
+  }
+})
+
 t.test('all that it writes is below the folder that it is given', async (t) => {
   t.equal(setting('WorkingDirectory'), `%S/${setting('StateDirectory')}`)
   t.match(config, 'path: ./data')
