@@ -40,10 +40,11 @@ export const webSearchNames = ['web_search', 'openrouter:web_search'] as const
 
 /**
  * Where aggregators read further models from: the substitutes, and models of their tools and plugins, which they ask by themselves
- * (https://openrouter.ai/docs/guides/features/server-tools/advisor, https://console.groq.com/docs/api-reference).
+ * (https://openrouter.ai/docs/guides/features/server-tools/advisor, https://console.groq.com/docs/api-reference,
+ * https://docs.nano-gpt.com/api-reference/miscellaneous/advisor).
  */
 export const aggregatorModels: readonly string[] = [
-  ...substituteModels, 'tools.*.model', 'compound_custom.models',
+  ...substituteModels, 'tools.*.model', 'compound_custom.models', 'advisor.model',
   ...['tools.*.parameters', 'plugins.*'].flatMap((at) => [`${at}.model`, `${at}.analysis_models`, `${at}.advisors.*.model`]),
 ]
 

@@ -87,6 +87,8 @@ export const frontHeaders = new RegExp(`^(?:${[
 export const gatewayHeaders: readonly string[] = [
   'cf-aig-authorization', 'helicone-auth', 'helicone-target-url', 'helicone-openai-api-base', 'x-litellm-api-key', 'x-portkey-api-key',
   'x-portkey-custom-host', 'x-portkey-config', 'x-portkey-virtual-key', 'x-portkey-provider', 'x-bf-vk', 'cf-aig-byok-alias',
+  'helicone-fallbacks', 'x-portkey-huggingface-base-url', 'x-portkey-azure-foundry-url', 'x-bf-api-key', 'x-bf-api-key-id',
+  'x-bf-direct-key',
 ]
 
 /** The same for queries, as in `Family.queryCarriers`. */

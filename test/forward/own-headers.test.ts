@@ -18,6 +18,8 @@ const secretHeaders = [
   'x-pomerium-jwt-assertion', 'x-authentik-jwt',
   'cf-aig-authorization', 'helicone-auth', 'helicone-target-url', 'helicone-openai-api-base', 'x-litellm-api-key', 'x-portkey-api-key',
   'x-portkey-custom-host', 'x-portkey-config', 'x-portkey-virtual-key', 'x-portkey-provider', 'x-bf-vk', 'cf-aig-byok-alias',
+  'helicone-fallbacks', 'x-portkey-huggingface-base-url', 'x-portkey-azure-foundry-url', 'x-bf-api-key', 'x-bf-api-key-id',
+  'x-bf-direct-key',
 ]
 
 async function apps (t: Test, upstream: string): Promise<Record<string, FastifyInstance>> {

@@ -184,6 +184,8 @@ t.test('models that a body names beside its own obey the same policy', async (t)
     ['/v1/chat/completions', { ...chat, tools: [{ type: 'a:fusion', parameters: { analysis_models: ['n', 'dear'] } }] }, 403],
     ['/v1/chat/completions', { ...chat, tools: [{ type: 'a:advisor', parameters: { advisors: [{ name: 'x', model: 'dear' }] } }] }, 403],
     ['/v1/chat/completions', { ...chat, tools: [{ type: 'a:advisor', parameters: { advisors: [{ name: 'dear', model: 'n' }] } }] }, 200],
+    ['/v1/chat/completions', { ...chat, advisor: { mode: 'required', model: 'dear' } }, 403],
+    ['/v1/responses', { model: 'm', input: 'x', advisor: { model: 'n' } }, 200],
     ['/v1/chat/completions', { ...chat, plugins: [{ id: 'fusion', model: 'dear' }] }, 403],
     ['/v1/chat/completions', { ...chat, plugins: [{ id: 'fusion', analysis_models: ['m', 'n'], model: 'n' }, { id: 'web' }] }, 200],
     ['/v1/responses', { model: 'm', input: 'x', tools: [{ type: 'function', name: 'f', parameters: { properties: { model: {} } } }] }, 200],
