@@ -23,7 +23,7 @@ export function readForm (
   let at = bytes.indexOf(delimiter)
   while (at >= 0) {
     if (parts++ > maxParts) return refused('values', 'invalid_body', { reason: `The form has more than ${maxParts} parts.` })
-    const problem = start === 0 ? preamble(at) : readPart(bytes.subarray(start, at), start, wanted, fields)
+    const problem = start === 0 ? preamble(bytes, at) : readPart(bytes.subarray(start, at), start, wanted, fields)
     if (problem !== null) return malformed(problem)
     start = at + delimiter.length
     if (/^--(?:\r\n){0,2}$/.test(bytes.toString('latin1', start, start + 7))) return fields
@@ -32,9 +32,9 @@ export function readForm (
   return malformed('its last boundary is missing')
 }
 
-/** RFC 2046 allows text before the first part, but no client sends any. */
-function preamble (length: number): string | null {
-  return length === 0 ? null : 'it does not start with its boundary'
+/** RFC 2046 allows text before the first part. Clients send none, but some begin with a line end, as each further delimiter does. */
+function preamble (bytes: Buffer, length: number): string | null {
+  return length === 0 || (length === 2 && bytes.readUInt16BE() === 0x0D0A) ? null : 'it does not start with its boundary'
 }
 
 /** Reads one part, from the line end after its delimiter to the one before the next; `at`: its position. Returns what is wrong with it. */

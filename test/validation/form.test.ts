@@ -40,6 +40,10 @@ t.test('the wanted fields are read among files and other fields', async (t) => {
   t.strictSame(read('--b--\r\n'), {}, 'an empty form')
 })
 
+t.test('a form may begin with a line end, as those of UnityWebRequest and of multipart for Elixir do', async (t) => {
+  t.strictSame(read(`\r\n${field('model', 'm')}--b--\r\n`), { model: 'm' })
+})
+
 t.test('a form may have as many parts as the limit, and not one more', async (t) => {
   t.strictSame(read(`${field('a', '').repeat(3)}${field('model', 'm')}--b--`), { model: 'm' })
   t.equal(read(`${field('a', '').repeat(5)}--b--`), 'The form has more than 4 parts.')
@@ -66,6 +70,8 @@ t.test('a form that two readers could read differently is refused', async (t) =>
     ['no boundary', 'model=m', /last boundary is missing/],
     ['no end', field('model', 'm'), /last boundary is missing/],
     ['an end that is cut', field('model', 'm') + '--b-', /last boundary is missing/],
+    ['another line before the first part', `\r\n\r\n${field('model', 'm')}--b--`, /does not start/],
+    ['bare line feeds before the first part', `\n\n${field('model', 'm')}--b--`, /does not start/],
     ['text before the first part', `x\r\n${field('model', 'm')}--b--`, /does not start/],
     ['text after the end', `${field('model', 'm')}--b--\r\n${field('model', 'other')}--b--`, /separated/],
     ['bare line feeds', part('Content-Disposition: form-data; name="model"').replaceAll('\r\n', '\n'), /separated/],
