@@ -25,9 +25,10 @@ function errorBody (facts: ErrorFacts): Record<string, unknown> {
 }
 
 function failedChunk (facts: ErrorFacts, { id, model, createdAt }: StreamFacts): string {
-  // No `choices`: clients that know no errors would take it for one more chunk, and the rest for a clean end.
+  // No `choices`: clients that know no errors would take it for one more chunk, and the rest for a clean end. And the error first, for
+  // go-openai finds it by `data: {"error":` alone.
   const chunk = id === null ? {} : { id, object: 'chat.completion.chunk', created: createdAt, model }
-  return `data: ${JSON.stringify({ ...chunk, ...errorBody(facts) })}\n\n`
+  return `data: ${JSON.stringify({ ...errorBody(facts), ...chunk })}\n\n`
 }
 
 export const openai: Family = {

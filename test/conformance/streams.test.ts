@@ -91,7 +91,7 @@ t.test('check 58: comments between events pass', async (t) => {
 })
 
 const told: Readonly<Record<string, RegExp>> = {
-  chat_completions: /data: \{[^\n]*"error":\{"message":"The model provider broke off its reply\.","type":"server_error","param":null,"code":"upstream_aborted"\}\}\n\n$/,
+  chat_completions: /data: \{"error":\{"message":"The model provider broke off its reply\.","type":"server_error","param":null,"code":"upstream_aborted"\}[^\n]*\}\n\n$/,
   responses: /event: response\.failed\ndata: \{"type":"response\.failed",.*"status":"failed","error":\{"code":"upstream_aborted","message":"The model provider broke off its reply\."\}[^\n]*\n\n$/,
   images: /data: \{"error":\{"message":"The model provider broke off its reply\."[^\n]*\}\n\n$/,
   messages: /event: error\ndata: \{"type":"error","error":\{"type":"api_error","message":"The model provider broke off its reply\."[^\n]*\}\n\n$/,

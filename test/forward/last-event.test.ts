@@ -54,6 +54,12 @@ t.test('a chat that broke off has the identity of its chunks, and no choices', a
   t.strictSame(eventOf('chat_completions', untold).data, { error })
 })
 
+t.test('the error stands first in it, where go-openai looks for it', async (t) => {
+  const streamFacts = { id: 'c', model: 'm', createdAt: 1, sequence: null }
+  const text = requestFor('chat_completions').endpoint.streamError(gatewayError('upstream_aborted').facts('r'), streamFacts)
+  t.match(text, /^data:\s*{"error":/)
+})
+
 t.test('the others tell it in their envelope', async (t) => {
   t.match(eventOf('messages', null), { event: 'error', data: { type: 'error', error: { type: 'api_error' } } })
   t.match(eventOf('generate_content', null), { event: null, data: { error: { code: 502, status: 'INTERNAL' } } })
