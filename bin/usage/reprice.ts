@@ -2,7 +2,7 @@ import { one, readDecimal } from '../../plugins/core/money/decimal.js'
 import { leaves, leafTokens } from '../../plugins/core/call/measures.js'
 import { priceBill } from '../../plugins/costs/cost-of.js'
 import type { Match, PriceTable } from '../../plugins/costs/price-table.js'
-import { matchOf } from '../../plugins/costs/pricing.js'
+import { matchOf, withTools } from '../../plugins/costs/pricing.js'
 import type { LedgerRecord } from '../../plugins/state/types.js'
 import { isUnpriced } from '../../plugins/state/usage-store/rows.js'
 import type { UsageEntry } from '../../plugins/state/usage-store/reader.js'
@@ -33,7 +33,8 @@ export function repriced (table: PriceTable, record: LedgerRecord): RecordCost |
   }
   const usage = leaves.some(({ type }) => record[type] > 0) ? record : null
   const factor = readDecimal(bill?.factor ?? '1') ?? one
-  const priced = priceBill({ usage, modalities: kindsOf(bill), served, factor }, match?.row ?? null)
+  const row = withTools(table, match?.row ?? null, served, bill?.startedAt ?? record.time)
+  const priced = priceBill({ usage, modalities: kindsOf(bill), served, factor }, row)
   return priced === null ? null : { amount: priced.total, currency: table.currency, unpriced: priced.unpriced }
 }
 

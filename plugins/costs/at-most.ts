@@ -4,7 +4,7 @@ import { tokensOf } from '../core/call/measures.js'
 import type { ModelCall } from '../core/call/model-call.js'
 import { linesOf, ratesFor } from './cost-of.js'
 import { dearer, dearestOf, namesOf, waysOf, type Ways } from './estimate.js'
-import { matchOf, namesIn } from './pricing.js'
+import { matchOf, namesIn, withTools } from './pricing.js'
 import type { PriceTable } from './price-table.js'
 
 /**
@@ -16,7 +16,7 @@ export function atMost (table: PriceTable, llm: ModelCall, factor: Decimal): num
   const ways = row === null ? null : waysOf(row, llm, factor)
   if (ways === null) return null
   const { tokens: usage, modalities, served } = llm.usage
-  const { total, parts } = linesOf({ usage, modalities, served, factor }, row)
+  const { total, parts } = linesOf({ usage, modalities, served, factor }, withTools(table, row, served, llm.arrivedAt))
   const inputTokens = usage === null ? 0 : tokensOf(usage, 'input')
   let most = total ?? zero
   for (const { name, units, amount } of parts) {

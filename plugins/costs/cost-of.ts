@@ -27,7 +27,7 @@ export function linesOf (bill: Bill, row: PriceRow | null): Priced {
   const lines = new Priced()
   const { usage, modalities, served, factor } = bill
   const tools = served?.tools ?? null
-  const own = usage === null || tools === null || tools.isBeside ? usage : without(usage, tools.usage)
+  const own = usage === null || tools === null || tools.model !== undefined ? usage : without(usage, tools.usage)
   const ownKinds = tools === null ? modalities : modalities?.filter((kind) => !tools.modalities.includes(kind)) ?? null
   if (own !== null) {
     const situation = row === null ? null : situationOf(row, served)

@@ -1,9 +1,10 @@
 /** What a request costs, by the price lists. */
-import type { Cost, SettledCost } from '../core/money/cost.js'
+import type { Cost, Served, SettledCost } from '../core/money/cost.js'
 import type { ModelCall } from '../core/call/model-call.js'
 import { linesOf, priceBill, type Bill } from './cost-of.js'
 import { billionthsOf, decimalText, numberOf, one, type Decimal } from '../core/money/decimal.js'
 import { plainSum } from './plain-bill.js'
+import type { PriceRow } from './price-row.js'
 import type { Match, PriceTable } from './price-table.js'
 
 /** The names of a request's model, in the order of precedence. */
@@ -26,17 +27,24 @@ export function namesIn ({ usage, model, routing }: ModelCall): ModelNames {
   return { reply: usage.responseModel, asked: model, alias: routing.sentModel }
 }
 
+/** The row, with the prices of the model that tools asked if it has none for tools. */
+export function withTools (table: PriceTable, row: PriceRow | null, served: Served | null, time: number): PriceRow | null {
+  const model = served?.tools?.model
+  if (row === null || model === undefined || row.tools.rates.size > 0) return row
+  return { ...row, tools: table.find(model, 'reply', time)?.row?.sheet ?? row.tools }
+}
+
 /** The cost at the prices of the time of arrival. Null if the reply reported nothing that is charged. `factor`: of the upstream. */
 export function costOf (table: PriceTable, llm: ModelCall, factor: Decimal = one): SettledCost | null {
   const { tokens: usage, modalities, served } = llm.usage
   if (usage === null && served === null) return null
   const match = matchOf(table, namesIn(llm), llm.arrivedAt)
-  const row = match?.row ?? null
+  const row = withTools(table, match?.row ?? null, served, llm.arrivedAt)
   const bill = { usage, modalities, served, factor }
   const sum = row === null ? null : plainSum(bill, row)
-  if (sum !== null) return new RequestCost(table, match, bill, sum, false)
+  if (sum !== null) return new RequestCost(table, match, row, bill, sum, false)
   const priced = priceBill(bill, row)
-  return priced === null ? null : new RequestCost(table, match, bill, priced.total, priced.unpriced)
+  return priced === null ? null : new RequestCost(table, match, row, bill, priced.total, priced.unpriced)
 }
 
 class RequestCost implements SettledCost {
@@ -46,16 +54,18 @@ class RequestCost implements SettledCost {
   readonly unpriced: boolean
   readonly #table: PriceTable
   readonly #match: Match | null
+  readonly #row: PriceRow | null
   readonly #bill: Bill
   #exact: Cost | null = null
 
-  constructor (table: PriceTable, match: Match | null, bill: Bill, total: Decimal | null, unpriced: boolean) {
+  constructor (table: PriceTable, match: Match | null, row: PriceRow | null, bill: Bill, total: Decimal | null, unpriced: boolean) {
     this.value = total === null ? null : numberOf(total)
     this.billionths = total === null ? 0 : billionthsOf(total)
     this.currency = table.currency
     this.unpriced = unpriced
     this.#table = table
     this.#match = match
+    this.#row = row
     this.#bill = bill
   }
 
@@ -66,7 +76,7 @@ class RequestCost implements SettledCost {
 
   #itemize (): Cost {
     const { row = null, entry = null, by = null } = this.#match ?? {}
-    const { total, parts } = linesOf(this.#bill, row)
+    const { total, parts } = linesOf(this.#bill, this.#row)
     return {
       amount: total === null ? null : decimalText(total),
       billionths: this.billionths,

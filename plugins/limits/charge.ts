@@ -123,6 +123,6 @@ export function recordOf (
 }
 
 function totalOf ({ usage: { tokens: usage, served } }: ModelCall): number {
-  const beside = served?.tools?.isBeside ? totalTokens(served.tools.usage) : 0
+  const beside = served?.tools?.model === undefined ? 0 : totalTokens(served.tools.usage)
   return usage === null ? 0 : totalTokens(usage) + beside
 }

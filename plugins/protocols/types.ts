@@ -146,7 +146,7 @@ export interface EndpointOf<
   readonly modelField: string | null
   /** Body fields that name further models, any of which may be used: paths of keys, `*` for each element of a list. */
   readonly otherModels: readonly string[]
-  /** Those of them whose models replace the requested one. */
+  /** Those of them whose models may be charged in place of the requested one, or beside it. */
   readonly substitutes: readonly string[]
   /** The same inside the conversation, which may contain tools that name models. Null if it cannot. */
   readonly modelsWithin: {

@@ -1,6 +1,7 @@
 import { totalTokens } from '../core/call/measures.js'
 import type { ModalityTokens, TokenUsage } from '../core/types.js'
 import { kindsIn } from './count-kinds.js'
+import { textIn } from './served.js'
 import type { CountPlaces } from './plan.js'
 import { isObject, type JsonObject } from '../core/body/json-object.js'
 import { UsageObject } from './usage-object.js'
@@ -32,7 +33,7 @@ export function countTokens (object: JsonObject, counts: CountPlaces, model: str
   const reported = tell(object, counts)
   if (reported === null) return null
   const own = countedOf(reported, counts, model)
-  return counts.added === null ? own : leftOut(object, counts, counts.added.type).reduce(addCounted, own)
+  return counts.added === null ? own : leftOut(object, counts, counts.added.type).reduce<Counted>(addCounted, own)
 }
 
 /** The numbers of a usage object by meaning; null if it reports no tokens. */
@@ -107,14 +108,15 @@ function splitWrites (numbers: Numbers): { of5m: number, of1h: number, other: nu
   return { of5m: share, of1h: total - share, other: 0, total, clamped: true }
 }
 
-/** Parts of a type that the object lists but does not include in its own numbers. */
-export function leftOut (object: JsonObject, counts: CountPlaces, type: string | undefined): Counted[] {
+/** Parts of a type that the object lists but does not include in its own numbers, each with its model. */
+export function leftOut (object: JsonObject, counts: CountPlaces, type: string | undefined): Array<Counted & { model: string }> {
   const list = counts.added === null ? null : object[counts.added.list]
   if (!Array.isArray(list)) return []
   const entries: unknown[] = list
   return entries.flatMap((entry) => {
     if (!isObject(entry) || entry['type'] !== type) return []
-    return countTokens(entry, { ...counts, added: null }) ?? []
+    const counted = countTokens(entry, { ...counts, added: null })
+    return counted === null ? [] : { ...counted, model: textIn([entry['model']], [0]) ?? '' }
   })
 }
 

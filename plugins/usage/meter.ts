@@ -124,8 +124,8 @@ export class Meter {
   /** What models of tools used beside the reply's own usage; null for nothing. */
   private beside (): Served['tools'] {
     const { latest, plan: { counts } } = this
-    const sum = latest === null ? null : leftOut(latest, counts, counts.added?.tools).reduce<Counted | null>(sumOf, null)
-    return sum === null ? null : { ...sum, isBeside: true }
+    const [first, ...others] = latest === null ? [] : leftOut(latest, counts, counts.added?.tools)
+    return first === undefined ? null : { ...others.reduce<Counted>(addCounted, first), model: first.model }
   }
 
   /** Writes to `llm` what was read, or why nothing was. */

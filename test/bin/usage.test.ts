@@ -205,12 +205,18 @@ t.test('what it would have cost with other prices', async (t) => {
       },
     }),
     record('2026-05-06', { ...none, input: 1_000, model: 'ours', upstreamModel: 'm', bill: { startedAt: Date.parse('2026-05-06') } }),
+    record('2026-05-07', {
+      ...none,
+      input: 1,
+      model: 'plain',
+      bill: { startedAt: Date.parse('2026-05-07'), tools: { usage: { ...none, input: 2, output: 0 }, modalities: [], model: 'm' } },
+    }),
   ])
   const list = join(folder, '..', 'other.yaml')
   writeFileSync(
     list,
-    'models: { m: [{ input: 100, until: 2026-05-01 }, { input: 1, output: 2, output_image: 3, tiers: { flex: 0.5 }, each: { search: 1 ' +
-      '}, tools: { output_image: 7 }, from: 2026-05-01 }] }'
+    'models: { plain: { input: 4 }, m: [{ input: 100, until: 2026-05-01 }, { input: 1, output: 2, output_image: 3, tiers: { flex: 0.5 }, ' +
+      'each: { search: 1 }, tools: { output_image: 7 }, from: 2026-05-01 }] }'
   )
   const lines = async (...args: string[]): Promise<string[]> => await usage(file, 'reprice', '--prices', list, ...args)
   // 0.11; 0.0005; nothing; without a price; 3 x 1 + 10 x 3 + 10 x 7 of a million, and 2 searches
@@ -221,10 +227,11 @@ t.test('what it would have cost with other prices', async (t) => {
     { cost: {}, repriced: {}, unpriced: 1 },
     { cost: {}, repriced: { USD: '2.000103' }, unpriced: 0 },
     { cost: {}, repriced: { USD: '0.001' }, unpriced: 0 },
+    { cost: {}, repriced: { USD: '0.000006' }, unpriced: 0 },
   ])
   const [head, all] = await lines()
   t.match(head, /cost +repriced +unpriced$/)
-  t.match(all, / 1 USD +2\.111603 USD +1$/)
+  t.match(all, / 1 USD +2\.111609 USD +1$/)
   t.match((await lines('--csv', '--by', 'model'))[1], /,1,2\.110603,USD,0$/)
   t.match((await lines('--by', 'key', '--group', 'nobody')).at(-1), /^all +0 .* - +- +0$/)
 })

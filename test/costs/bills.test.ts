@@ -78,6 +78,6 @@ t.test('what tools used is apart, with or without a split or a price', async (t)
   const [row = null] = readRows({ input: 1, output: 1, output_image: 2, tools: { output: 4 } }, [], 'USD', (_, message) => t.fail(message))
   const parts = (bill: Bill): unknown => priceBill(bill, row)?.parts.map(({ name, amount }) => [name, amount])
   t.strictSame(parts(used), [['input', '0.000005'], ['tools.output', '0.000012']])
-  const beside = { ...used, served: { ...served, tools: { ...tools, isBeside: true } as const } }
+  const beside = { ...used, served: { ...served, tools: { ...tools, model: 'dear' } as const } }
   t.strictSame(parts(beside), [['input', '0.000005'], ['output', '0.000003'], ['tools.output', '0.000012']])
 })

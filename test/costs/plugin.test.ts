@@ -202,6 +202,34 @@ t.test('a budget in money is held for the dearest of the models that may take th
   t.hasStrict((await settled.next()).cost?.exact, { amount: '0.00051', entry: 'gpt-5', by: 'reply' }, 'and it costs what replied')
 })
 
+t.test('an advisor costs what its model does, or what the first has for tools; a budget needs a price of it', async (t) => {
+  const upstream = await startUpstream(t)
+  const { app, settled } = await startGateway(t, upstream.url, {
+    prices: {
+      models: { cheap: { input: 1, output: 5 }, own: { input: 1, output: 5, tools: { output: 7 } }, dear: { input: 5, output: 25 } },
+    },
+    groups: { all: { protocols: ['messages'], limits: { budgets: [{ cost: 0.15, period: 'day' as const }] } } },
+  })
+  const messages = [{ role: 'user', content: 'hi' }]
+  const advise = async (model: string, advisor: string, max = 10): Promise<unknown> => {
+    const iterations = [{ type: 'advisor_message', model: advisor, input_tokens: 0, output_tokens: 1_000 }]
+    upstream.queue({ headers: json, body: { model, usage: { input_tokens: 1, output_tokens: 2, iterations } } })
+    const payload = { model, max_tokens: max, messages, tools: [{ type: 'advisor_20260301', name: 'advisor', model: advisor }] }
+    const answer = await app.inject({
+      method: 'POST', url: '/v1/messages', headers: { 'x-api-key': secret, 'anthropic-version': '2023-06-01' }, payload,
+    })
+    return answer.statusCode === 200 ? (await settled.next()).cost?.exact.amount : answer.json().error.details.error_code
+  }
+  t.equal(await advise('cheap', 'dear'), '0.025011')
+  t.equal(await advise('own', 'dear'), '0.007011')
+  t.equal(await advise('cheap', 'unheard-of'), 'model_not_priced')
+  const tool = { type: 'tool_addition', tool: { definition: { type: 'advisor_20260301', model: 'unheard-of' } } }
+  messages.push(Object.assign({ role: 'user', content: '' }, { content: [tool] }))
+  t.equal(await advise('cheap', 'dear'), 'model_not_priced', 'nor does one within the conversation pass')
+  messages.pop()
+  t.equal(await advise('cheap', 'dear', 100_000), 'budget_exceeded', 'it is held at the price of the advisor')
+})
+
 t.test('in a mount of the host nobody knows another name', async (t) => {
   const upstream = await startUpstream(t)
   const app = fastify()

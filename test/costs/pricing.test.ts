@@ -36,6 +36,22 @@ function forecastOf (table: PriceTable, takers: readonly Taking[] = [], allowsUn
   })
 }
 
+t.test('an advisor of a model that has no price is unpriced, whatever the model has that it advised', async (t) => {
+  const table = new PriceTable({ models: { m: { input: 1, output: 1 }, late: { input: 1, output: 1, from: '2999-01-01' } } })
+  const advised = (asked: string, model: string): ModelCall => {
+    const llm = answered(asked, asked)
+    const tools = { usage: { ...none, output: 5 }, modalities: [], model }
+    llm.usage.served = { tier: null, speed: null, region: null, counts: {}, tools, statedCost: null }
+    return llm
+  }
+  t.match(costOf(table, advised('m', 'm'))?.exact, { amount: '0.001015', unpriced: false })
+  for (const model of ['', 'unheard-of', 'late']) {
+    t.match(costOf(table, advised('m', model))?.exact, { amount: '0.00101', unpriced: true }, model)
+    t.equal(atMost(table, advised('m', model), one), 1_015_000, 'a budget counts what the other one may cost')
+  }
+  t.match(costOf(table, advised('unheard-of', 'm'))?.exact, { amount: null, unpriced: true })
+})
+
 /** What is held is the same as what is told of a reply that broke off. */
 function estimated (t: Test, forecast: Forecast, llm: ModelCall, input: number, output: number): number | null {
   const all = forecast.estimate(llm, input, output)

@@ -38,7 +38,7 @@ const usage = { tokens }
 const held = { tokens: 100, input: 20, goesOn: false }
 
 t.test('what a request is charged', async (t) => {
-  const tools = { usage: tokens, modalities: [], isBeside: true } as const
+  const tools = { usage: tokens, modalities: [], model: 'dear' } as const
   const advised = { tier: null, speed: null, region: null, counts: {}, tools, statedCost: null }
   const cases: ReadonlyArray<readonly [what: string, endpoint: string, given: CallFields, charged: number]> = [
     ['the real leaves', 'chat_completions', { ...sent, usage }, 12],

@@ -376,7 +376,7 @@ t.test('an advisor\'s tokens stay beside those of the model that it advised, in 
     meter('messages', [stream], { 'content-type': 'text/event-stream' }),
   ]) {
     t.match(llm.usage.tokens, { input: 10, cache_read: 0, output: 2 })
-    t.match(llm.usage.served?.tools, { usage: { input: 5_456, cache_read: 10, output: 875 }, isBeside: true })
+    t.match(llm.usage.served?.tools, { usage: { input: 5_456, cache_read: 10, output: 875 }, model: 'dear' })
   }
 })
 

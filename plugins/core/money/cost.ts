@@ -12,8 +12,8 @@ export interface Served {
   readonly region: string | null
   /** How many of each; an absent one was not told. */
   readonly counts: Readonly<Partial<Record<BilledUnit, number>>>
-  /** Tokens of models that the reply's tools used, at prices of their own: part of the request's usage unless they are beside it. */
-  readonly tools: { readonly usage: TokenUsage, readonly modalities: readonly ModalityTokens[], readonly isBeside?: true } | null
+  /** Tokens of models that the reply's tools used, at prices of their own: part of the request's usage, unless `model` tells whose. */
+  readonly tools: { readonly usage: TokenUsage, readonly modalities: readonly ModalityTokens[], readonly model?: string } | null
   /** What the provider says that it costs, as exact decimal text; kept beside our own figure. */
   readonly statedCost: string | null
 }

@@ -26,7 +26,8 @@ export const messages = defineProtocol({
       modelField: 'model',
       otherModels: aggregatorModels,
       modelsWithin,
-      substitutes: substituteModels,
+      // An advisor's model is charged beside the first: it is held for, and needs a price, as a substitute.
+      substitutes: [...substituteModels, 'tools.*.model', ...modelsWithin.models],
       usage: messagesUsage,
       output: { max: [['max_tokens']], choices: [], tools: [{ unit: 'search', names: webSearchNames, most: 'max_uses' }] },
     },
