@@ -55,6 +55,8 @@ export function familyOf ({ headers, query, versions }: Caller): FamilyName {
 export const credentialHeaders: readonly string[] = [
   'authorization', 'proxy-authorization', 'api-key', 'x-api-key', 'x-goog-api-key', 'cookie',
   'apikey', 'ocp-apim-subscription-key', 'x-auth-token', 'x-access-token', 'x-authorization', 'x-goog-iam-authorization-token',
+  // Browsers' sockets have a key in it (`openai-insecure-api-key.KEY`).
+  'sec-websocket-protocol',
 ]
 
 /**

@@ -11,7 +11,7 @@ const payload = { model: 'm', messages: [{ role: 'user', content: 'x' }] }
 /** Written out, and not read from where the rule has them: each that is missing there would be sent on. `authorization` has the key. */
 const secretHeaders = [
   'proxy-authorization', 'api-key', 'x-api-key', 'x-goog-api-key', 'cookie', 'apikey', 'ocp-apim-subscription-key', 'x-auth-token',
-  'x-access-token', 'x-authorization', 'x-goog-iam-authorization-token',
+  'x-access-token', 'x-authorization', 'x-goog-iam-authorization-token', 'sec-websocket-protocol',
   'cf-access-jwt-assertion', 'cf-access-token', 'cf-access-client-id', 'cf-access-client-secret', 'x-goog-iap-jwt-assertion',
   'x-serverless-authorization', 'x-amzn-oidc-data', 'x-amzn-oidc-accesstoken', 'x-amzn-oidc-identity', 'x-auth-request-access-token',
   'x-ms-token-aad-access-token', 'x-ms-token-aad-id-token', 'x-ms-token-aad-refresh-token', 'x-ms-client-principal',
