@@ -191,7 +191,7 @@ t.test('a guess is charged to the address that it came from, also where its call
   t.equal(status, 429)
 })
 
-t.test('addresses', async (t) => {
+t.test('the budget of wrong keys is that of an IPv4 address, or of an IPv6 /64', async (t) => {
   const cases = {
     '192.0.2.1': '192.0.2.1',
     '::ffff:192.0.2.1': '192.0.2.1',

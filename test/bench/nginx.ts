@@ -1,13 +1,13 @@
 /** nginx in front of the mock upstream, where it is installed. Its cost is read from the kernel. */
 import { spawn } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { freePort } from '../helpers/free-port.js'
 import { Callers } from './load/generators.js'
 import { placement } from './machine.js'
-import { portOf, type Usage } from './servers/serve.js'
+import type { Usage } from './servers/serve.js'
 import { endOf, type Target } from './target.js'
 
 const config = (port: number, upstream: string, folder: string): string => `
@@ -39,14 +39,6 @@ http {
   }
 }
 `
-
-async function freePort (): Promise<number> {
-  const server = createServer()
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  const port = portOf(server.address())
-  await new Promise(resolve => server.close(resolve))
-  return port
-}
 
 /** nginx runs as a master and one worker, each of one thread. */
 function processes (master: number): number[] {

@@ -1,8 +1,7 @@
 /** A redis-server of the benchmark's own, where one is installed, on the core of the driver. */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { createServer } from 'node:net'
-import { portOf } from './servers/serve.js'
+import { freePort } from '../helpers/free-port.js'
 import { placement } from './machine.js'
 
 export const hasRedis = spawnSync('redis-server', ['--version']).status === 0
@@ -25,12 +24,4 @@ export async function startRedis (): Promise<RedisServer> {
       await once(child, 'exit')
     },
   }
-}
-
-async function freePort (): Promise<number> {
-  const server = createServer()
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  const port = portOf(server.address())
-  await new Promise(resolve => server.close(resolve))
-  return port
 }

@@ -94,7 +94,7 @@ export class NodeTarget implements Target {
   }
 }
 
-export function asUsage (value: unknown): Usage {
+function asUsage (value: unknown): Usage {
   if (typeof value === 'object' && value !== null && 'cpuUs' in value && 'rssBytes' in value && 'peakRssBytes' in value &&
     'markCompacts' in value) {
     return {

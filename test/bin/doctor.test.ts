@@ -3,20 +3,19 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { createServer as createHttpServer, type RequestListener, type Server } from 'node:http'
 import { createServer as createHttpsServer } from 'node:https'
-import { createServer as createTcpServer, type AddressInfo, type Server as TcpServer } from 'node:net'
+import { createServer as createTcpServer, type Server as TcpServer } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { run } from '../../bin/cli.js'
 import { answerWords, failureWords } from '../../plugins/standalone/diagnosis.js'
 import { freePort } from '../helpers/free-port.js'
+import { listening } from '../helpers/listening.js'
 import { terminal } from './terminal.js'
 
 const secret = 'provider-secret-canary'
 
 async function open (t: Test, server: Server | TcpServer): Promise<number> {
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => server.close())
-  return Object.assign<Partial<AddressInfo>, unknown>({}, server.address()).port ?? 0
+  return Number(new URL(await listening(t, server)).port)
 }
 
 async function doctor (t: Test, upstreams: string, rest = ''): Promise<{ code: number, lines: string[] }> {

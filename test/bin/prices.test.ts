@@ -87,7 +87,7 @@ t.test('models of the ledger without a price', async (t) => {
   })
 })
 
-t.test('what cannot be told', async (t) => {
+t.test('the prices commands say what is wrong with the lists and with their arguments', async (t) => {
   t.match(await (await start(t, ''))('prices', 'show', 'a'), { code: 1, err: /names no prices$/ })
   const run = await start(t, 'prices: { files: [wrong.yaml, gone.yaml] }')
   for (const args of [['prices', 'show', 'a'], ['check']]) {

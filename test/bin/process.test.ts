@@ -9,6 +9,7 @@ import t, { type Test } from 'tap'
 import { freePort } from '../helpers/free-port.js'
 import { unreadPipe } from '../helpers/full-pipe.js'
 import { cleanly, launch, originOf, program, until, type Child } from '../helpers/launch.js'
+import { listening } from '../helpers/listening.js'
 import { replyFixture, startUpstream } from '../helpers/upstream.js'
 import { chat, status, yaml } from '../standalone/run.js'
 
@@ -175,11 +176,8 @@ t.test('a second signal ends it at once, whatever runs', async (t) => {
 })
 
 t.test('an address in use ends it with 1', async (t) => {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => server.close())
-  const address = server.address()
-  const child = gateway(t, ['start'], { PORT: String(typeof address === 'object' && address?.port) })
+  const { port } = new URL(await listening(t, createServer()))
+  const child = gateway(t, ['start'], { PORT: port })
   t.equal(await child.exited, 1)
   t.match(child.err.join('\n'), /^llm-gateway: .*EADDRINUSE/)
 })

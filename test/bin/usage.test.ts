@@ -60,7 +60,7 @@ t.test('records as JSON lines, of a range and by filters', async (t) => {
   t.same(await ids('--outcome', 'client_abort'), [c])
 })
 
-t.test('sums as a table', async (t) => {
+t.test('usage --by shows sums as a table', async (t) => {
   const { file } = await ledger(t, mixed, { isOneFile: true })
   t.same(await usage(file, '--by', 'day', '--by', 'key'), [
     'day         key  requests  input  cache read  cache write  output  reasoning   total  charged  cost  unpriced',
@@ -92,7 +92,7 @@ t.test('sums leave out what a crash tore off, and say so', async (t) => {
   t.match(err, /: 1 lines are not whole and were left out/)
 })
 
-t.test('sums as JSON', async (t) => {
+t.test('usage --by --json shows one sum a line', async (t) => {
   const { file } = await ledger(t, mixed, { isOneFile: true })
   const by = async (...args: string[]): Promise<unknown[]> => (await usage(file, '--json', ...args)).map((line) => JSON.parse(line))
   const twice = Object.fromEntries(Object.entries(leaves).map(([leaf, value]) => [leaf, 2 * value]))
@@ -147,7 +147,7 @@ t.test('what it cost, to the last digit, by label, and by days and months of a t
   t.match((await usage(file, '--by', 'month')).at(-1), /^all .* 0\.000000005 EUR \+ 1\.3 USD +2$/)
 })
 
-t.test('sums as CSV', async (t) => {
+t.test('usage --by --csv shows sums for spreadsheets', async (t) => {
   const { file } = await ledger(t, paid, { isOneFile: true })
   const rest = '1,10,100,200,300,4,1000,2000'
   t.strictSame(await usage(file, '--csv', '--by', 'model,label:team', '--from', '2026-03-31'), [

@@ -9,6 +9,7 @@ import t from 'tap'
 import { protocolNames, type ProtocolName } from '../../plugins/protocols/index.js'
 import llmGateway, { type LlmGatewayOptions } from '../../plugins/index.js'
 import { errorTable } from '../../plugins/core/errors/table.js'
+import { listening } from '../helpers/listening.js'
 import { startUpstream, type Script } from '../helpers/upstream.js'
 import { credentials, main, send, type Call, type Change } from './calls.js'
 
@@ -181,10 +182,7 @@ async function start (own: LlmGatewayOptions): Promise<string> {
 /** An upstream that speaks something, but not HTTP. */
 async function startBabbler (): Promise<string> {
   const server: Server = createServer((socket) => { socket.once('data', () => socket.end('HELLO 200 WORLD\r\n\r\n')) })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => server.close())
-  const address = server.address()
-  return `http://127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}`
+  return await listening(t, server)
 }
 
 function fill (value: unknown, names: Readonly<Record<string, string>>): unknown {

@@ -1,11 +1,12 @@
 import { readFile } from 'node:fs/promises'
-import { createServer, request, type RequestListener, type Server } from 'node:http'
+import { createServer, request, type RequestListener } from 'node:http'
 import { pipeline } from 'node:stream'
-import t, { type Test } from 'tap'
+import t from 'tap'
 import { growth, grewBy, tokenSums } from '../../bin/conformance/metrics.js'
 import { run } from '../../bin/conformance/index.js'
 import { keys, startGateway } from './gateway.js'
 import { freePort } from '../helpers/free-port.js'
+import { listening } from '../helpers/listening.js'
 
 interface Outcome {
   code: number
@@ -17,16 +18,6 @@ async function kit (...args: string[]): Promise<Outcome> {
   const [out, err]: string[][] = [[], []]
   const code = await run(args, { out: (line) => out?.push(line), err: (line) => err?.push(line) })
   return { code, out: (out ?? []).join('\n'), err: (err ?? []).join('\n') }
-}
-
-async function listen (t: Test, server: Server): Promise<string> {
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const address = server.address()
-  return `http://127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}`
 }
 
 const plainKeys = ['--key-openai', 'k1', '--key-anthropic', 'k2', '--key-gemini', 'k3']
@@ -167,7 +158,7 @@ t.test('what a check sees of a gateway that answers nonsense', async (t) => {
     ['40', (_, res) => res.end('tokens 1'), /instead of 100 \+ 40: nothing/],
   ]
   for (const [check, answer, seen] of rows) {
-    const origin = await listen(t, createServer(answer))
+    const origin = await listening(t, createServer(answer))
     const port = await freePort()
     const { code, out } = await kit(
       '--base-url', origin, '--upstream-port', `${port}`, '--metrics-url', origin, ...plainKeys, '--key-spent', 's', '--check', check,
@@ -182,7 +173,7 @@ t.test('an endpoint that a gateway has not is no failure of its checks, and none
   const port = await freePort()
   const { origin } = await startGateway(t, {}, `http://127.0.0.1:${port}`)
   /** Passes on to the gateway what `has` allows. */
-  const partly = async (has: RegExp): Promise<string> => await listen(t, createServer((req, res) => {
+  const partly = async (has: RegExp): Promise<string> => await listening(t, createServer((req, res) => {
     if (!has.test(String(req.url))) {
       res.writeHead(404).end('{}')
       return
@@ -213,13 +204,13 @@ t.test('an endpoint that a gateway has not is no failure of its checks, and none
 t.test('a gateway that accepts the upgrade', async (t) => {
   const server = createServer()
   server.on('upgrade', (_, socket) => socket.end('HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n'))
-  const origin = await listen(t, server)
+  const origin = await listening(t, server)
   t.match((await kit('--base-url', origin, ...plainKeys, '--check', '60')).out, /status 101 instead of 426/)
   t.match((await kit('--base-url', origin.replace('http', 'https'), '--check', '30')).out, /fail/, 'https speaks TLS')
 })
 
 t.test('results that cannot be written are an error of their own', async (t) => {
-  const origin = await listen(t, createServer((_, res) => res.end()))
+  const origin = await listening(t, createServer((_, res) => res.end()))
   const unwritten = await kit('--base-url', origin, '--check', '30', '--json', `${t.testdir({})}/none/results.json`)
   t.match(unwritten, { code: 1, err: /\nllm-gateway: ENOENT: .*results\.json/ })
   const taken = await kit('--base-url', origin, '--check', '30', '--upstream-port', new URL(origin).port)
@@ -229,7 +220,7 @@ t.test('results that cannot be written are an error of their own', async (t) => 
 t.test('a gateway that gives up a body in the middle of it fails its check, and no other', async (t) => {
   const port = await freePort()
   const given: string[] = []
-  const origin = await listen(t, createServer((req, res) => {
+  const origin = await listening(t, createServer((req, res) => {
     given.push(String(req.url))
     const upstream = request({ port, host: '127.0.0.1', method: 'POST', path: req.url, headers: { 'content-length': 9 } })
     upstream.on('error', () => {})

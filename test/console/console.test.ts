@@ -125,7 +125,7 @@ t.test('the data tell what is new since a point', async (t) => {
   t.match(all, { startedAt: Number, bounds: { duration: [0.01], firstChunk: [], overhead: [0.00005] }, tables: { tokens: [{ total: 3 }] } })
 })
 
-t.test('a listener of its own', async (t) => {
+t.test('with listen, the page is served on a port of its own, and not by the app', async (t) => {
   const port = await freePort()
   const app = await start(t, { listen: { port } })
   await app.ready()

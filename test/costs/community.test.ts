@@ -55,7 +55,7 @@ t.test('reasoning is output unless it has a price of its own', async (t) => {
   t.equal(total('same-reasoning', { input: 128_001, reasoning: 10 }), '0.256082')
 })
 
-t.test('thresholds and tiers', async (t) => {
+t.test('thresholds and tiers of the list apply as it means them', async (t) => {
   const cases: ReadonlyArray<readonly [string, Partial<TokenUsage>, string | null, string | null]> = [
     ['tiered', { input: 272_000, output: 1 }, null, '0.544008'],
     ['tiered', { input: 1, cache_read: 272_000, output: 1 }, null, '0.108816'],
@@ -96,7 +96,7 @@ t.test('a price of audio above a threshold leaves those of all else as they are'
   t.equal(perMillion(row('audio-step').sheet.above[0]?.rates ?? new Map())['input_audio'], '0.3')
 })
 
-t.test('regions and speeds', async (t) => {
+t.test('regions and speeds of the list are factors', async (t) => {
   t.equal(total('regional', { input: 1000, cache_write_1h: 10 }, 'standard', 'fast', 'us'), '0.01122')
   t.equal(total('regional', { input: 1000 }, null, null, 'eu'), null)
 })

@@ -70,7 +70,7 @@ function independent (bills: ReadonlyArray<{ leaves: TokenUsage, row: object }>)
   return JSON.parse(stdout)
 }
 
-t.test('decimals', async (t) => {
+t.test('decimals are read and written exactly, and nothing else is read as one', async (t) => {
   const cases: ReadonlyArray<readonly [string, string | null]> = [
     ['0', '0'], ['1.50', '1.5'], ['2.5e-06', '0.0000025'], ['1E3', '1000'], ['-0.10', '-0.1'], ['-12', '-12'], ['10.00', '10'],
     ['0.001', '0.001'],

@@ -27,7 +27,7 @@ function textOf (sum: Decimal | null | undefined): string | null {
   return sum == null ? null : decimalText(sum)
 }
 
-t.test('bills that are plain', async (t) => {
+t.test('a bill of nothing but tokens at common prices is summed on the fast path', async (t) => {
   const cases: ReadonlyArray<readonly [string, Bill, object]> = [
     ['tokens alone', plain, prices],
     ['served as it is by default', { ...plain, served: { ...noneServed, tier: 'standard', counts: { search: 0, image: 2 } } }, prices],
@@ -41,7 +41,7 @@ t.test('bills that are plain', async (t) => {
   t.equal(textOf(plainSum(plain, rowOf({ input: 0, output: 0 }))), '0')
 })
 
-t.test('bills that are not', async (t) => {
+t.test('any other bill takes the general path', async (t) => {
   const tools = { usage: { ...noTokens, output: 3 }, modalities: [] }
   const cases: ReadonlyArray<readonly [string, Bill, object]> = [
     ['no tokens', { ...plain, usage: noTokens }, prices],

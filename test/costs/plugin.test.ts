@@ -289,7 +289,7 @@ t.test('where a budget is in money, they are refused unless that is allowed', as
   t.equal((await lenient.app.inject(ask('unheard-of'))).statusCode, 200)
 })
 
-t.test('the cost as a header', async (t) => {
+t.test('replies that are not streamed tell their cost in a header', async (t) => {
   const upstream = await startUpstream(t)
   const { app, settled } = await startGateway(t, upstream.url, { prices: { models }, costs: { header: true } })
   const url = await listen(app)

@@ -15,7 +15,7 @@ const length = `content-length: ${body.length}`
 /** Whole, so that nothing but the framing can be refused. */
 const chunked = `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`
 
-export const smuggled: Readonly<Record<string, string>> = {
+const smuggled: Readonly<Record<string, string>> = {
   'a length and chunks': post(['host: a', length, 'transfer-encoding: chunked'], `0\r\n\r\n${inner}`),
   'chunks and a length': post(['host: a', 'transfer-encoding: chunked', length], `0\r\n\r\n${inner}`),
   'two lengths': post(['host: a', length, 'content-length: 4']),

@@ -3,12 +3,13 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { createServer, type RequestListener } from 'node:http'
 import { createServer as createHttpsServer } from 'node:https'
-import type { AddressInfo, Server } from 'node:net'
+import type { Server } from 'node:net'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { setTimeout as pause } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { launch, until } from '../helpers/launch.js'
+import { listening } from '../helpers/listening.js'
 import { startUpstream } from '../helpers/upstream.js'
 import { chat } from '../standalone/run.js'
 
@@ -25,10 +26,7 @@ interface Tokens {
 }
 
 async function listen (t: Test, server: Server): Promise<string> {
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => server.close())
-  const { port }: AddressInfo = Object(server.address())
-  return `127.0.0.1:${port}`
+  return new URL(await listening(t, server)).host
 }
 
 /** What the library asks for first (OpenID Connect Discovery 1.0). */

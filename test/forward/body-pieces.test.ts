@@ -9,6 +9,7 @@ import t, { type Test } from 'tap'
 import { inPieces } from '../../plugins/forward/body-pieces.js'
 import llmGateway, { metrics, proxyOptions, usage } from '../../plugins/index.js'
 import { call, gatewayOptions, listen, read, startGateway } from '../helpers/gateway.js'
+import { listening } from '../helpers/listening.js'
 import { sha256, Signal, startUpstream } from '../helpers/upstream.js'
 import { inOrder, overloaded, startPool } from '../upstreams/pool-gateway.js'
 
@@ -17,10 +18,7 @@ const large = JSON.stringify({ model: 'gpt-5', messages: [{ role: 'user', conten
 const path = '/v1/chat/completions'
 
 async function upstreamThat (t: Test, answer: (request: IncomingMessage, response: ServerResponse) => void): Promise<string> {
-  const server = createServer(answer).listen(0, '127.0.0.1')
-  t.teardown(() => { server.close(); server.closeAllConnections() })
-  await once(server, 'listening')
-  return `http://127.0.0.1:${String(Object(server.address()).port)}`
+  return await listening(t, createServer(answer))
 }
 
 t.test('one piece of a large body is read in a turn', async (t) => {

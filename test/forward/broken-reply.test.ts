@@ -5,6 +5,7 @@ import type { FastifyInstance, FastifyServerOptions } from 'fastify'
 import t, { type Test } from 'tap'
 import { call, listen, read, startGateway } from '../helpers/gateway.js'
 import { startHost } from '../helpers/host.js'
+import { listening } from '../helpers/listening.js'
 
 const chat = '{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}'
 const words = 'what the model said in confidence'
@@ -12,12 +13,8 @@ const head = 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-enc
 
 async function startUpstream (t: Test): Promise<{ url: string, socket: Promise<Socket> }> {
   const server = createServer()
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => server.close())
-  const { port } = Object(server.address())
   return {
-    url: `http://127.0.0.1:${port}`, socket: once(server, 'connection').then(async ([socket]) => once(socket, 'data').then(() => socket)),
+    url: await listening(t, server), socket: once(server, 'connection').then(async ([socket]) => once(socket, 'data').then(() => socket)),
   }
 }
 

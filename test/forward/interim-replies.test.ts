@@ -1,9 +1,10 @@
 /** Interim replies (RFC 9110 15.2) of an upstream stay here: its caller asked for none, and some clients know none. */
-import { createServer, type AddressInfo, type Socket } from 'node:net'
+import { createServer, type Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import type { LlmGatewayOptions } from '../../plugins/index.js'
 import { call, everyProtocol, listen, read, startGateway } from '../helpers/gateway.js'
+import { listening } from '../helpers/listening.js'
 import { replyFixture, usageOf } from '../helpers/upstream.js'
 
 const hints = 'HTTP/1.1 103 Early Hints\r\nlink: </a>; rel=preload\r\n\r\n'
@@ -31,13 +32,8 @@ async function startRaw (t: Test, writes: ReadonlyArray<string | Buffer>): Promi
       }
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => {
-    for (const socket of sockets) socket.destroy()
-    server.close()
-  })
-  const { port } = Object(server.address()) as AddressInfo
-  return `http://127.0.0.1:${port}`
+  t.teardown(() => { for (const socket of sockets) socket.destroy() })
+  return await listening(t, server)
 }
 
 function whole (type: string, body: Buffer): Buffer {

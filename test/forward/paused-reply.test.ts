@@ -1,5 +1,4 @@
 /** Upstreams that close their connection after each reply, and callers that do not take it at once. */
-import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import Fastify from 'fastify'
@@ -7,6 +6,7 @@ import t from 'tap'
 import { endPausedReplies } from '../../plugins/forward/paused-parser.js'
 import llmGateway from '../../plugins/index.js'
 import { call, gatewayOptions, listen, read, secret } from '../helpers/gateway.js'
+import { listening } from '../helpers/listening.js'
 
 /** More than what is held before somebody reads, and little enough for one more read. */
 const body = 'a'.repeat(90_000)
@@ -35,15 +35,13 @@ async function ask (scope: Scope, reply: string, close: (socket: Socket) => void
       close(socket)
     })
   })
-  scope.teardown(() => upstream.close())
-  await once(upstream.listen(0, '127.0.0.1'), 'listening')
   const app = Fastify()
   scope.teardown(() => app.close())
   app.addHook('onSend', async (_request, _reply, payload) => {
     await wait(300)
     return payload
   })
-  await app.register(llmGateway, gatewayOptions(`http://127.0.0.1:${Reflect.get(Object(upstream.address()), 'port')}`))
+  await app.register(llmGateway, gatewayOptions(await listening(scope, upstream)))
   const request = { headers: { authorization: `Bearer ${secret}` }, body: '{"model":"m","messages":[{"role":"user","content":"hi"}]}' }
   const answer = await call(`${await listen(app)}/v1/chat/completions`, request).reply
   return { status: answer.statusCode, ...await read(answer) }

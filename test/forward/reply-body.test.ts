@@ -5,6 +5,7 @@ import Fastify from 'fastify'
 import t from 'tap'
 import llmGateway from '../../plugins/index.js'
 import { gatewayOptions, listen, secret } from '../helpers/gateway.js'
+import { listening } from '../helpers/listening.js'
 import { Wire } from '../helpers/wire.js'
 
 const request = '{"model":"m","stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"hi"}]}'
@@ -14,13 +15,9 @@ const chunk = (text: string): string => `${text.length.toString(16)}\r\n${text}\
 
 t.test('pieces that come together leave as one, and none is lost or swapped where one follows many', async (t) => {
   const upstream = createServer()
-  upstream.listen(0, '127.0.0.1')
-  await once(upstream, 'listening')
-  t.teardown(() => upstream.close())
-  const address = upstream.address()
   const app = Fastify()
   t.teardown(() => app.close())
-  await app.register(llmGateway, gatewayOptions(`http://127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}`))
+  await app.register(llmGateway, gatewayOptions(await listening(t, upstream)))
   const wire = new Wire(await listen(app))
   t.teardown(() => wire.destroy())
   const arrived = new Promise<Socket>((resolve) => { upstream.once('connection', resolve) })

@@ -37,7 +37,7 @@ const tokens = { ...noTokens, input: 5, output: 7 }
 const usage = { tokens }
 const held = { tokens: 100, input: 20, goesOn: false }
 
-t.test('what a request is charged', async (t) => {
+t.test('a request is charged what it used, or what it held where that cannot be known', async (t) => {
   const tools = { usage: tokens, modalities: [], model: 'dear' } as const
   const advised = { tier: null, speed: null, region: null, counts: {}, tools, statedCost: null }
   const cases: ReadonlyArray<readonly [what: string, endpoint: string, given: CallFields, charged: number]> = [
@@ -96,7 +96,7 @@ t.test('what a request is charged', async (t) => {
   }
 })
 
-t.test('what a budget in money is charged', async (t) => {
+t.test('a budget in money is charged what the reply cost, or an estimate', async (t) => {
   const amounts = { amount: '0.00000004', billionths: 40, currency: 'USD', parts: [] }
   const costs = (unpriced: boolean): SettledCost => ({
     ...amounts, value: 4e-8, unpriced, exact: { ...amounts, unpriced, entry: null, by: null, price: null, factor: '1' },
@@ -156,7 +156,7 @@ t.test('what a budget in money is charged', async (t) => {
   }
 })
 
-t.test('what the ledger keeps', async (t) => {
+t.test('the ledger keeps what was sent and metered, and only fields that apply', async (t) => {
   t.equal(recordOf(request('chat_completions'), { tokens: 0, cost: 0 }, []), null, 'nothing of what never left')
   t.equal(recordOf(request('messages.count_tokens', sent), { tokens: 0, cost: 0 }, []), null, 'nothing of what is not metered')
   t.match(recordOf(request('messages', sent), { tokens: 9, cost: 0 }, ['key']), {
@@ -176,7 +176,7 @@ t.test('what the ledger keeps', async (t) => {
   })
 })
 
-t.test('what the ledger keeps for prices', async (t) => {
+t.test('the ledger keeps what a cost can be worked out from again', async (t) => {
   const tools = { usage: tokens, modalities: [] }
   const told = { speed: 'fast', region: 'eu', counts: { search: 2 }, tools, statedCost: '0.5' }
   const modalities = [{ direction: 'input' as const, modality: 'audio', tokens: 3 }]
@@ -187,7 +187,7 @@ t.test('what the ledger keeps for prices', async (t) => {
   t.strictSame(Object.keys(bill), ['startedAt'], 'and nothing that was not told')
 })
 
-t.test('what the ledger keeps for budgets', async (t) => {
+t.test('the ledger keeps the budgets of a party whose store was away', async (t) => {
   const bucket = { id: 'cost day UTC 2027-01-31', unit: 'cost', amount: 10, endsAt: 0, scope: 'group' } as const
   t.match(recordOf(request('messages', { ...sent, usage }), { tokens: 12, cost: 5 }, ['group'], [bucket]), {
     late: ['group'], lateBuckets: [bucket], chargedCost: 5,
@@ -203,7 +203,7 @@ t.test('a time zone is the same one in whatever letters it is written', async (t
   t.equal(idIn('Asia/Kolkata'), 'tokens day Asia/Kolkata 2026-11-26', 'one that has another name by now is counted on')
 })
 
-t.test('budgets that nothing is known of', async (t) => {
+t.test('a budget that nothing is known of has its whole amount left', async (t) => {
   t.strictSame(readBucketId(''), { unit: 'tokens', currency: null, period: 'total', timezone: 'UTC', start: '' })
   const berlin = { unit: 'cost', period: 'day', timezone: 'Europe/Berlin', start: '2027-01-31' }
   t.strictSame(readBucketId('cost:EUR day Europe/Berlin 2027-01-31'), { ...berlin, currency: 'EUR' })
@@ -237,7 +237,7 @@ t.test('a settlement that the store throws at waits like one that fails', async 
   t.equal(backlog.empty, true)
 })
 
-t.test('how much a request may cost', async (t) => {
+t.test('a request may use its own tokens and the output that it asks for, within bounds', async (t) => {
   const sizes = { maxInputTokens: 10, otherOutput: 70, outputByModel: new Map([['m', 50]]) }
   t.equal(inputEstimate(request('messages'), undefined, sizes), 0)
   t.equal(inputEstimate(request('messages'), '9', sizes), 3, 'by its declared length where nobody read it')

@@ -115,7 +115,7 @@ t.test('what does not apply is left out', async (t) => {
   ])
 })
 
-t.test('all that can be said', async (t) => {
+t.test('the line has all that is known of a request, with long names cut', async (t) => {
   const llm = settledRequest({
     stream: true,
     model: 'm'.repeat(500),

@@ -181,7 +181,7 @@ t.test('GenAI metrics as they will be', async (t) => {
   t.ok(collected.has('gen_ai.client.operation.duration'))
 })
 
-t.test('both sets, or none', async (t) => {
+t.test('semconv both adds both sets of GenAI metrics, and off adds none', async (t) => {
   for (const [semconv, legacy, next] of [['both', true, true], ['off', false, false]] as const) {
     const { provider, collect } = newSdk(t)
     const app = await start(t, { meterProvider: provider, semconv })

@@ -1,6 +1,7 @@
 /** What a collector would take: OTLP/HTTP in JSON, metrics and spans. */
 import { createServer } from 'node:http'
 import type { Test } from 'tap'
+import { listening } from '../helpers/listening.js'
 import { Signal } from '../helpers/upstream.js'
 
 interface Point {
@@ -76,13 +77,7 @@ export async function startReceiver (t: Test): Promise<Receiver> {
     response.setHeader('content-type', 'application/json')
     response.end('{}')
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => {
-    server.close()
-    server.closeAllConnections()
-  })
-  const address = server.address()
-  return { url: `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`, metrics, processes, spans }
+  return { url: await listening(t, server), metrics, processes, spans }
 }
 
 /** All points of a metric together. */

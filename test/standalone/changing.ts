@@ -37,7 +37,7 @@ export const plan: fc.Arbitrary<Plan> = fc.record({
   keys: fc.array(fc.constantFrom('a' as const, 'b' as const, null), each(callers.length)),
 })
 
-export function groupAt (place: number): Group {
+function groupAt (place: number): Group {
   return place < 4 ? 'a' : 'b'
 }
 

@@ -78,7 +78,7 @@ t.test('a copy of the state folder is a backup: keys, balances and the ledger co
   const file = join(folder, 'gateway.yaml')
   writeFileSync(file, text('data'))
 
-  const secret = await t.test('a day', async (t) => {
+  const secret = await t.test('a gateway serves, and is stopped', async (t) => {
     const { gateway, origin } = await start(t, text('data'))
     const { out: [made = ''] } = await command('keys', 'create', '--group', 'chat', '--id', 'team', '--balance', '100000', '--config', file)
     for (let n = 0; n < 5; n += 1) t.equal(await status(origin, made), 200)

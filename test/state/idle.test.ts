@@ -42,7 +42,7 @@ async function pass (steps: Steps): Promise<void> {
 
 t.beforeEach(() => { clock.now = start })
 
-t.test('memory', async (t) => {
+t.test('memory forgets idle keys, and keeps what they owe', async (t) => {
   const store = new MemoryGroupStore()
   const engine = { storeOf: () => store, now: () => clock.now, holdTtlMs: 60_000 }
   const steps: Steps = { hold: (ask) => hold(engine, ask), settle: (settlement) => settle(engine, settlement) }
@@ -61,7 +61,7 @@ t.test('memory', async (t) => {
   t.match(store.bucket('both', 'until null'), { spent: 5 })
 })
 
-t.test('lmdb', async (t) => {
+t.test('lmdb forgets idle keys, and keeps what they owe', async (t) => {
   const files = await openLmdb(t.testdir({}))
   const balances = lmdbBalances(files, { now: () => clock.now, holdTtlMs: 60_000 })
   await pass(balances)
@@ -82,7 +82,7 @@ t.test('lmdb', async (t) => {
   await files.close()
 })
 
-t.test('redis', { skip: withoutRedis }, async (t) => {
+t.test('redis forgets idle keys, and keeps what they owe', { skip: withoutRedis }, async (t) => {
   const server = await startRedis()
   const state = await openState({ engine: 'redis', url: server.url, path: t.testdir({}), commandTimeoutMs: 5_000 }, () => clock.now)
   const client = new Redis(server.url)

@@ -131,7 +131,7 @@ t.test('a provider of the option that makes no spans', async (t) => {
   t.equal((await chat({ ...gateway, upstream, url, spans: () => [] }, {})).trace, null)
 })
 
-t.test('what a reply tells', async (t) => {
+t.test('the span has what the reply told of its model, its tokens and its end', async (t) => {
   const { finished, provider } = startTracing(t, alone)
   const tokens = { ...noTokens, input: 10, cache_read: 5, cache_write: 1, cache_write_5m: 2, cache_write_1h: 3, output: 20, reasoning: 7 }
   const llm = settledRequest({ usage: { tokens, responseModel: 'gpt-5-2026', responseId: 'resp_1', finishReason: 'stop' }, stream: true })
@@ -148,7 +148,7 @@ t.test('what a reply tells', async (t) => {
   })
 })
 
-t.test('the name of a span', async (t) => {
+t.test('only a plain model name is part of the name of a span', async (t) => {
   const { finished, provider } = startTracing(t, alone)
   const names: Array<[string | null, string]> = [['gpt-5', 'chat gpt-5'], [null, 'chat'], ['a b', 'chat'], ['x'.repeat(65), 'chat']]
   for (const [model] of names) {

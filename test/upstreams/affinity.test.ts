@@ -114,7 +114,7 @@ t.test('each member gets its share of all keys, and only keys of a member that g
   t.ok(Math.abs((counts.get(one) ?? 0) - 1_000) < 150, String(counts.get(one)))
 })
 
-t.test('the less busy of two', async (t) => {
+t.test('the less busy of two spreads requests by weight', async (t) => {
   const pool = members(1, 1, 1)
   for (let i = 0; i < 300; i += 1) lessBusy(pool, Math.random).load.begin(0)
   for (const { load } of pool) t.ok(Math.abs(load.active - 100) <= 15, String(load.active))

@@ -108,7 +108,7 @@ t.test('a coding that nobody knows is no usage, told as such, and the bytes pass
   t.strictSame([llm.usage.tokens, llm.usage.missing, llm.holds], [null, 'parse_error', 1])
 })
 
-t.test('identity is none', async (t) => {
+t.test('a reply in the coding identity is read as it is', async (t) => {
   const llm = requestFor('chat_completions')
   const { tap } = tapOn(llm, { 'content-encoding': 'identity' })
   tap.push(reply)

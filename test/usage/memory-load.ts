@@ -69,7 +69,7 @@ export interface LoadUpstream {
 }
 
 /** Answers each request with `respond`. */
-export async function listenUpstream (respond: (upstream: LoadUpstream, res: ServerResponse) => void): Promise<LoadUpstream> {
+async function listenUpstream (respond: (upstream: LoadUpstream, res: ServerResponse) => void): Promise<LoadUpstream> {
   const server = createServer((req, res) => {
     req.resume().on('end', () => {
       res.writeHead(200, { 'content-type': 'text/event-stream' })

@@ -247,7 +247,7 @@ const chats: ReadonlyArray<readonly [what: string, whole: boolean, events: strin
   ['a reason that is empty', false, chunk([piece(0)]).repeat(4) + chunk([{ index: 0, delta: {}, finish_reason: '' }])],
 ]
 
-t.test('how a chat ends', async (t) => {
+t.test('a chat is whole by its last event, however its bytes are cut', async (t) => {
   for (const [what, whole, text] of chats) {
     const bytes = Buffer.from(text)
     for (const pieces of [[bytes], eventsOf(bytes), [...bytes].map((byte) => Buffer.of(byte))]) {

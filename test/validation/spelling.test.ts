@@ -96,7 +96,7 @@ t.test('other keys pass, however they are spelled', async (t) => {
   }
 })
 
-t.test('and so is a form', async (t) => {
+t.test('a form that spells the model in another way is refused', async (t) => {
   const upstream = await startUpstream(t)
   const part = (name: string, value: string): string => `--b\r\ncontent-disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`
   for (const [place, app] of Object.entries(await apps(t, upstream.url))) {

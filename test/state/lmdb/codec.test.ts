@@ -24,7 +24,7 @@ t.test('an account is read as it was written, each number in its place', async (
   }), { numRuns: 50 })
 })
 
-t.test('a bucket is', async (t) => {
+t.test('a bucket is read as it was written', async (t) => {
   const bucket = fc.record({
     spent: count,
     held: count,
@@ -37,7 +37,7 @@ t.test('a bucket is', async (t) => {
   fc.assert(fc.property(bucket, (given) => { t.strictSame(readBucketRecord(kept(writeBucket(given))), given) }), { numRuns: 50 })
 })
 
-t.test('a hold is, with all that its flags say', async (t) => {
+t.test('a hold is read as it was written, with all that its flags say', async (t) => {
   const hold: fc.Arbitrary<HoldRecord> = fc.record({
     id: name,
     group: name,
@@ -61,6 +61,6 @@ t.test('a hold is, with all that its flags say', async (t) => {
   }), { numRuns: 100 })
 })
 
-t.test('when the holds of a group are due is', async (t) => {
+t.test('when the holds of a group are due is read as it was written', async (t) => {
   t.strictSame(readNumbers(kept(writeQuiet(5, Infinity)), 0, 2), [5, Infinity])
 })
