@@ -10,41 +10,41 @@ export class CapturedValue {
   end = 0
   /** Where it started in its own piece. */
   origin = 0
-  private parts: Buffer[] = []
-  private size = 0
+  #parts: Buffer[] = []
+  #size = 0
 
   begin (at: number): void {
     this.start = at
     this.origin = at
-    this.parts = []
-    this.size = 0
+    this.#parts = []
+    this.#size = 0
   }
 
   /** The piece ends within the value. Bytes are copied, because the piece may be reused. */
   keep (chunk: Buffer, to: number): void {
     const bytes = to - this.start
-    if (this.size + bytes <= maxValueBytes) this.parts.push(Buffer.from(chunk.subarray(this.start, to)))
-    else this.parts = []
-    this.size += bytes
+    if (this.#size + bytes <= maxValueBytes) this.#parts.push(Buffer.from(chunk.subarray(this.start, to)))
+    else this.#parts = []
+    this.#size += bytes
   }
 
   /** The parsed value; undefined if it is too long or no JSON. */
   finish (chunk: Buffer, to: number): unknown {
     this.end = to
     if (this.tooLarge) return undefined
-    if (this.size === 0) return parseBytes(chunk, this.start, to)
-    const bytes = Buffer.concat([...this.parts, chunk.subarray(this.start, to)])
-    this.parts = []
+    if (this.#size === 0) return parseBytes(chunk, this.start, to)
+    const bytes = Buffer.concat([...this.#parts, chunk.subarray(this.start, to)])
+    this.#parts = []
     return parseBytes(bytes, 0, bytes.length)
   }
 
   /** True if a piece that ended within the value had more of it than its first byte. */
   get hasBegun (): boolean {
-    return this.size > 1
+    return this.#size > 1
   }
 
   get tooLarge (): boolean {
-    return this.size + this.end - this.start > maxValueBytes
+    return this.#size + this.end - this.start > maxValueBytes
   }
 }
 

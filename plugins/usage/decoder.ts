@@ -68,88 +68,88 @@ export function openersOf (header: string): readonly Open[] | null {
  */
 export class SideDecoder {
   decodedBytes = 0
-  private readonly open: Open
-  private readonly sink: DecodedSink
-  private stream: Transform | null = null
-  private failure: 'too_large' | 'parse_error' | null = null
-  private receivedBytes = 0
+  readonly #open: Open
+  readonly #sink: DecodedSink
+  #stream: Transform | null = null
+  #failure: 'too_large' | 'parse_error' | null = null
+  #receivedBytes = 0
   /** The start of the reply, until the decoder has passed it, or it turns out to be a stream. */
-  private kept: Buffer[] | null = []
-  private encodedBytes = 0
-  private isClosed = false
-  private isEnded = false
+  #kept: Buffer[] | null = []
+  #encodedBytes = 0
+  #isClosed = false
+  #isEnded = false
 
   constructor (open: Open, sink: DecodedSink) {
-    this.open = open
-    this.sink = sink
+    this.#open = open
+    this.#sink = sink
   }
 
   push (chunk: Buffer): void {
-    const stream = this.stream ?? this.start(chunk.readUInt8(0))
-    this.keep(chunk)
+    const stream = this.#stream ?? this.#start(chunk.readUInt8(0))
+    this.#keep(chunk)
     let rest = chunk
-    while (rest.length > 0 && this.failure === null) {
-      const slice = rest.subarray(0, sliceAt(this.receivedBytes))
-      this.receivedBytes += slice.length
-      stream.write(slice, (error) => this.passed(slice, error))
+    while (rest.length > 0 && this.#failure === null) {
+      const slice = rest.subarray(0, sliceAt(this.#receivedBytes))
+      this.#receivedBytes += slice.length
+      stream.write(slice, (error) => this.#passed(slice, error))
       rest = rest.subarray(slice.length)
     }
-    if (stream.writableLength > maxWaitingBytes) this.giveUp(stream)
+    if (stream.writableLength > maxWaitingBytes) this.#giveUp(stream)
   }
 
   end (): void {
-    this.isEnded = true
-    if (this.stream === null || this.isClosed) this.sink.over(this.failure)
-    else this.stream.end()
+    this.#isEnded = true
+    if (this.#stream === null || this.#isClosed) this.#sink.over(this.#failure)
+    else this.#stream.end()
   }
 
-  private start (first: number): Transform {
-    const stream = this.open(first)
-    stream.on('data', (decoded: Buffer) => this.decoded(stream, decoded))
+  #start (first: number): Transform {
+    const stream = this.#open(first)
+    stream.on('data', (decoded: Buffer) => this.#decoded(stream, decoded))
     stream.on('error', () => {
-      this.failure ??= 'parse_error'
-      this.readAgain()
+      this.#failure ??= 'parse_error'
+      this.#readAgain()
     })
     stream.on('close', () => {
-      this.isClosed = true
-      if (this.isEnded) this.sink.over(this.failure)
+      this.#isClosed = true
+      if (this.#isEnded) this.#sink.over(this.#failure)
     })
-    this.stream = stream
+    this.#stream = stream
     return stream
   }
 
   /** Keeps the start only: any amount of junk may follow a reply. */
-  private keep (chunk: Buffer): void {
-    const room = firstBytes - this.receivedBytes
-    if (this.kept === null || room <= 0) return
-    this.kept.push(chunk.subarray(0, room))
-    if (this.kept.length > maxKeptPieces) this.kept = null
+  #keep (chunk: Buffer): void {
+    const room = firstBytes - this.#receivedBytes
+    if (this.#kept === null || room <= 0) return
+    this.#kept.push(chunk.subarray(0, room))
+    if (this.#kept.length > maxKeptPieces) this.#kept = null
   }
 
-  private passed (slice: Buffer, error: Error | null | undefined): void {
+  #passed (slice: Buffer, error: Error | null | undefined): void {
     if (error instanceof Error) return
-    this.encodedBytes += slice.length
-    if (this.encodedBytes >= firstBytes) this.kept = null
+    this.#encodedBytes += slice.length
+    if (this.#encodedBytes >= firstBytes) this.#kept = null
   }
 
   /** Reads what the decoder had not emitted yet of the piece in which it failed. */
-  private readAgain (): void {
-    if (this.kept === null) return
-    const all = readablePart(Buffer.concat(this.kept), freeBytes)
+  #readAgain (): void {
+    if (this.#kept === null) return
+    const all = readablePart(Buffer.concat(this.#kept), freeBytes)
     const rest = all.subarray(this.decodedBytes)
-    this.kept = null
+    this.#kept = null
     this.decodedBytes += rest.length
-    if (rest.length > 0) this.sink.read(rest)
+    if (rest.length > 0) this.#sink.read(rest)
   }
 
-  private decoded (stream: Transform, chunk: Buffer): void {
+  #decoded (stream: Transform, chunk: Buffer): void {
     this.decodedBytes += chunk.length
-    if (this.decodedBytes > freeBytes + maxRatio * (this.encodedBytes + sliceAt(this.encodedBytes))) this.giveUp(stream)
-    else this.sink.read(chunk)
+    if (this.decodedBytes > freeBytes + maxRatio * (this.#encodedBytes + sliceAt(this.#encodedBytes))) this.#giveUp(stream)
+    else this.#sink.read(chunk)
   }
 
-  private giveUp (stream: Transform): void {
-    this.failure = 'too_large'
+  #giveUp (stream: Transform): void {
+    this.#failure = 'too_large'
     stream.destroy()
   }
 }

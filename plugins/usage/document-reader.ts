@@ -13,63 +13,63 @@ const between: ReadonlySet<number | undefined> = new Set(Buffer.from(' \t\r\n,[]
  * line. Each is read as it comes, and nothing of it is kept.
  */
 export class DocumentReader implements ReplyReader {
-  private readonly plan: Plan
-  private readonly meter: Meter
+  readonly #plan: Plan
+  readonly #meter: Meter
   /** Null while the reply was only one small document that came whole. */
-  private scanner: JsonScanner | null = null
-  private isFirst = true
-  private isOpen = false
-  private inArray = false
+  #scanner: JsonScanner | null = null
+  #isFirst = true
+  #isOpen = false
+  #inArray = false
 
   constructor (plan: Plan, meter: Meter) {
-    this.plan = plan
-    this.meter = meter
+    this.#plan = plan
+    this.#meter = meter
   }
 
   get broken (): boolean {
-    return this.isOpen
+    return this.#isOpen
   }
 
   get whole (): boolean {
-    return this.meter.ended || !this.inArray || this.plan.rules.ending?.arrays !== true
+    return this.#meter.ended || !this.#inArray || this.#plan.rules.ending?.arrays !== true
   }
 
   get overflow (): boolean {
-    return this.scanner?.overflow === true
+    return this.#scanner?.overflow === true
   }
 
   get failing (): boolean {
-    return this.isOpen && this.scanner !== null && this.meter.fails(this.scanner.found, this.scanner.openSlot)
+    return this.#isOpen && this.#scanner !== null && this.#meter.fails(this.#scanner.found, this.#scanner.openSlot)
   }
 
   read (chunk: Buffer): void {
-    if (!this.isFirst) {
-      this.scan(chunk)
+    if (!this.#isFirst) {
+      this.#scan(chunk)
       return
     }
-    this.isFirst = false
-    const found = readWhole(chunk, this.plan.search)
+    this.#isFirst = false
+    const found = readWhole(chunk, this.#plan.search)
     if (found === null) {
-      this.scan(chunk)
+      this.#scan(chunk)
       return
     }
-    this.meter.take(found)
-    this.meter.complete = true
+    this.#meter.take(found)
+    this.#meter.complete = true
   }
 
-  private scan (chunk: Buffer): void {
-    const scanner = this.scanner ??= new JsonScanner(this.plan.search)
+  #scan (chunk: Buffer): void {
+    const scanner = this.#scanner ??= new JsonScanner(this.#plan.search)
     let at = 0
     while (at < chunk.length) {
-      if (!this.isOpen && between.has(chunk[at])) {
-        this.inArray ||= chunk[at] === openArray
+      if (!this.#isOpen && between.has(chunk[at])) {
+        this.#inArray ||= chunk[at] === openArray
         at += 1
         continue
       }
-      this.isOpen = true
+      this.#isOpen = true
       const end = scanner.push(chunk, at, chunk.length)
       if (!scanner.done) return
-      this.endDocument(scanner)
+      this.#endDocument(scanner)
       at = Math.max(end, at + 1)
     }
   }
@@ -78,10 +78,10 @@ export class DocumentReader implements ReplyReader {
     return false
   }
 
-  private endDocument (scanner: JsonScanner): void {
-    this.meter.take(scanner.found)
+  #endDocument (scanner: JsonScanner): void {
+    this.#meter.take(scanner.found)
     scanner.reset()
-    this.isOpen = false
-    this.meter.complete ||= !this.inArray
+    this.#isOpen = false
+    this.#meter.complete ||= !this.#inArray
   }
 }

@@ -10,68 +10,68 @@ const maxHeldBytes = 16 * 1024
  * on half an event.
  */
 export class EventSieve {
-  private readonly reader: EventStreamReader
-  private held: Buffer[] = []
-  private heldBytes = 0
+  readonly #reader: EventStreamReader
+  #held: Buffer[] = []
+  #heldBytes = 0
   /** True if the current event was passed on before its end. */
-  private letGo = false
+  #letGo = false
   /** True if the newest whole event was removed. */
-  private dropped = false
+  #dropped = false
   /** Offsets in the current piece: the start of what is kept, and the start of the current event. */
-  private keepFrom = 0
-  private eventFrom = 0
-  private out: Buffer[] = []
+  #keepFrom = 0
+  #eventFrom = 0
+  #out: Buffer[] = []
 
   constructor (reader: EventStreamReader) {
-    this.reader = reader
+    this.#reader = reader
   }
 
   /** What is left of a piece, null for nothing. */
   push (chunk: Buffer): Buffer | null {
-    if (this.heldBytes === 0 && !this.dropped && this.reader.passByAll(chunk)) return chunk
+    if (this.#heldBytes === 0 && !this.#dropped && this.#reader.passByAll(chunk)) return chunk
     // The second half of a CRLF goes where the event before it went.
-    this.eventFrom = this.reader.atHalfEnd && chunk[0] === lineFeed ? 1 : 0
-    this.keepFrom = this.dropped ? this.eventFrom : 0
-    this.reader.read(chunk, (end, isExtra) => this.endEvent(chunk, end, isExtra && !this.letGo))
-    this.endPiece(chunk)
-    const { out } = this
+    this.#eventFrom = this.#reader.atHalfEnd && chunk[0] === lineFeed ? 1 : 0
+    this.#keepFrom = this.#dropped ? this.#eventFrom : 0
+    this.#reader.read(chunk, (end, isExtra) => this.#endEvent(chunk, end, isExtra && !this.#letGo))
+    this.#endPiece(chunk)
+    const out = this.#out
     // A reference here would keep a piece alive as long as the stream.
-    this.out = []
+    this.#out = []
     return out.length === 0 ? null : joined(out)
   }
 
   /** What was held back of an event that never ended, null if it was the extra one. */
   end (isExtra: boolean): Buffer | null {
-    return isExtra || this.held.length === 0 ? null : joined(this.held)
+    return isExtra || this.#held.length === 0 ? null : joined(this.#held)
   }
 
-  private endEvent (chunk: Buffer, end: number, isExtra: boolean): void {
+  #endEvent (chunk: Buffer, end: number, isExtra: boolean): void {
     if (isExtra) {
-      this.keep(chunk, this.eventFrom)
-      this.keepFrom = end
-    } else this.out.push(...this.held)
-    this.held = []
-    this.heldBytes = 0
-    this.letGo = false
-    this.dropped = isExtra
-    this.eventFrom = end
+      this.#keep(chunk, this.#eventFrom)
+      this.#keepFrom = end
+    } else this.#out.push(...this.#held)
+    this.#held = []
+    this.#heldBytes = 0
+    this.#letGo = false
+    this.#dropped = isExtra
+    this.#eventFrom = end
   }
 
-  private endPiece (chunk: Buffer): void {
-    const rest = chunk.length - this.eventFrom
-    this.heldBytes += rest
-    this.letGo ||= rest > 0 && !(this.reader.undecided && this.heldBytes <= maxHeldBytes)
-    if (this.letGo) {
-      this.out.push(...this.held)
-      this.held = []
-      this.eventFrom = chunk.length
+  #endPiece (chunk: Buffer): void {
+    const rest = chunk.length - this.#eventFrom
+    this.#heldBytes += rest
+    this.#letGo ||= rest > 0 && !(this.#reader.undecided && this.#heldBytes <= maxHeldBytes)
+    if (this.#letGo) {
+      this.#out.push(...this.#held)
+      this.#held = []
+      this.#eventFrom = chunk.length
     }
-    this.keep(chunk, this.eventFrom)
-    if (this.eventFrom < chunk.length) this.held.push(chunk.subarray(this.eventFrom))
+    this.#keep(chunk, this.#eventFrom)
+    if (this.#eventFrom < chunk.length) this.#held.push(chunk.subarray(this.#eventFrom))
   }
 
-  private keep (chunk: Buffer, to: number): void {
-    if (this.keepFrom === 0 && to === chunk.length) this.out.push(chunk)
-    else if (to > this.keepFrom) this.out.push(chunk.subarray(this.keepFrom, to))
+  #keep (chunk: Buffer, to: number): void {
+    if (this.#keepFrom === 0 && to === chunk.length) this.#out.push(chunk)
+    else if (to > this.#keepFrom) this.#out.push(chunk.subarray(this.#keepFrom, to))
   }
 }

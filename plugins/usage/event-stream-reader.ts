@@ -33,68 +33,68 @@ type OnEvent = (end: number, isExtra: boolean) => void
  */
 export class EventStreamReader implements ReplyReader {
   broken = false
-  private readonly plan: Plan
-  private readonly meter: Meter
-  private readonly scanner: JsonScanner
-  private readonly events: EventReader
-  private first = firstEvents
+  readonly #plan: Plan
+  readonly #meter: Meter
+  readonly #scanner: JsonScanner
+  readonly #events: EventReader
+  #first = firstEvents
   /** The newest skipped events: the finish reason of a chat is in one of the last before its usage. */
-  private newer = noRun()
-  private older = noRun()
+  #newer = noRun()
+  #older = noRun()
   /** How often events were skipped since one was read. */
-  private passedSince = 0
+  #passedSince = 0
 
   constructor (plan: Plan, meter: Meter) {
-    this.plan = plan
-    this.meter = meter
-    this.scanner = new JsonScanner(plan.search)
-    this.events = new EventReader(this.scanner)
+    this.#plan = plan
+    this.#meter = meter
+    this.#scanner = new JsonScanner(plan.search)
+    this.#events = new EventReader(this.#scanner)
   }
 
   get overflow (): boolean {
-    return this.scanner.overflow
+    return this.#scanner.overflow
   }
 
   get whole (): boolean {
-    return this.meter.complete || this.meter.ended || this.plan.rules.ending === null
+    return this.#meter.complete || this.#meter.ended || this.#plan.rules.ending === null
   }
 
   /** True if not even the start of an event came; comments do not count. */
   get untold (): boolean {
-    return this.first === firstEvents && this.events.idle
+    return this.#first === firstEvents && this.#events.idle
   }
 
   get failing (): boolean {
-    return this.scanner.first !== undefined && this.meter.fails(this.scanner.found, this.scanner.openSlot)
+    return this.#scanner.first !== undefined && this.#meter.fails(this.#scanner.found, this.#scanner.openSlot)
   }
 
   /** True if the current event may still turn out to be the extra one. */
   get undecided (): boolean {
-    return !(Number(this.scanner.found[this.plan.slots.listed]) > 0)
+    return !(Number(this.#scanner.found[this.#plan.slots.listed]) > 0)
   }
 
   /** True between events, if a line feed at the start of the next piece still belongs to this one. */
   get atHalfEnd (): boolean {
-    return this.events.idle && this.events.afterReturn
+    return this.#events.idle && this.#events.afterReturn
   }
 
   /** Skips a piece if it is whole events without usage; true if it did. */
   passByAll (chunk: Buffer): boolean {
-    return this.passBy(chunk, 0, true) === chunk.length
+    return this.#passBy(chunk, 0, true) === chunk.length
   }
 
   read (chunk: Buffer, onEvent?: OnEvent): void {
     let at = 0
     while (at < chunk.length) {
-      const passed = this.passBy(chunk, at)
+      const passed = this.#passBy(chunk, at)
       if (passed > at) {
         onEvent?.(passed, false)
         at = passed
         continue
       }
-      const end = this.events.next(chunk, at)
+      const end = this.#events.next(chunk, at)
       if (end === -1) return
-      const isExtra = this.endEvent()
+      const isExtra = this.#endEvent()
       onEvent?.(end, isExtra)
       at = end
     }
@@ -102,18 +102,19 @@ export class EventStreamReader implements ReplyReader {
 
   /** Takes a last event that no blank line ended. */
   end (): boolean {
-    const isExtra = this.endEvent()
+    const isExtra = this.#endEvent()
     // A stream that failed says so in its last event.
-    this.readPassed(true)
+    this.#readPassed(true)
     return isExtra
   }
 
   /** Returns whether the event was the extra one, asked for on the caller's behalf. */
-  private endEvent (): boolean {
-    const { scanner, meter } = this
+  #endEvent (): boolean {
+    const scanner = this.#scanner
+    const meter = this.#meter
     if (scanner.first === undefined) return false
-    this.first -= 1
-    this.passedSince = 0
+    this.#first -= 1
+    this.#passedSince = 0
     if (scanner.done) meter.take(scanner.found)
     else this.broken ||= scanner.first === openObject
     // `[DONE]`, the one event that is no object.
@@ -121,55 +122,58 @@ export class EventStreamReader implements ReplyReader {
     const isExtra = scanner.done && meter.isExtra
     const hasUsage = scanner.done && meter.hasUsage
     scanner.reset()
-    if (hasUsage) this.readUsageEnd()
+    if (hasUsage) this.#readUsageEnd()
     return isExtra
   }
 
   /** After a finish reason and its usage, the rest is read to the end, in case the caller leaves before the upstream does. */
-  private readUsageEnd (): void {
-    this.readPassed(this.meter.finishReason === null)
-    if (this.meter.finishReason !== null) this.first = Infinity
+  #readUsageEnd (): void {
+    this.#readPassed(this.#meter.finishReason === null)
+    if (this.#meter.finishReason !== null) this.#first = Infinity
   }
 
   /** Reads the last skipped events, if something is still looked for. */
-  private readPassed (isWanted: boolean): void {
-    const { newer, older, passedSince, meter: { ended } } = this
-    this.newer = noRun()
-    this.older = noRun()
+  #readPassed (isWanted: boolean): void {
+    const newer = this.#newer
+    const older = this.#older
+    const passedSince = this.#passedSince
+    const { ended } = this.#meter
+    this.#newer = noRun()
+    this.#older = noRun()
     if (!isWanted) return
     keepLast(older, keepLast(newer, lastEvents))
-    this.readRun(older)
+    this.#readRun(older)
     // Events that were read later decide.
-    if (passedSince < 2) this.meter.ended ||= ended
-    this.readRun(newer)
-    if (passedSince < 1) this.meter.ended ||= ended
+    if (passedSince < 2) this.#meter.ended ||= ended
+    this.#readRun(newer)
+    if (passedSince < 1) this.#meter.ended ||= ended
   }
 
-  private readRun ({ bytes, from, to }: Run): void {
+  #readRun ({ bytes, from, to }: Run): void {
     if (bytes === null) return
-    const events = new EventReader(this.scanner)
+    const events = new EventReader(this.#scanner)
     for (let at = from; at < to;) {
       at = events.next(bytes, at)
-      this.endEvent()
+      this.#endEvent()
     }
   }
 
   /** Returns the offset up to which `chunk` holds whole events that say nothing about usage, `at` or less for none. */
-  private passBy (chunk: Buffer, at: number, allOnly = false): number {
-    if (this.first > 0 || !this.events.idle || this.events.afterReturn) return at
-    const end = endOfQuiet(chunk, at, this.plan.rules.sign)
+  #passBy (chunk: Buffer, at: number, allOnly = false): number {
+    if (this.#first > 0 || !this.#events.idle || this.#events.afterReturn) return at
+    const end = endOfQuiet(chunk, at, this.#plan.rules.sign)
     if (end <= at || (allOnly && end < chunk.length)) return at
-    this.events.skipped()
-    if (end - at > shortBytes) this.keep(chunk, at, end)
+    this.#events.skipped()
+    if (end - at > shortBytes) this.#keep(chunk, at, end)
     return end
   }
 
   /** Allocates nothing: it runs for most pieces of each stream. */
-  private keep (bytes: Buffer, from: number, to: number): void {
-    this.passedSince += 1
-    const run = this.older
-    this.older = this.newer
-    this.newer = run
+  #keep (bytes: Buffer, from: number, to: number): void {
+    this.#passedSince += 1
+    const run = this.#older
+    this.#older = this.#newer
+    this.#newer = run
     run.bytes = bytes
     run.from = from
     run.to = to

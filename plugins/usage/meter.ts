@@ -24,52 +24,52 @@ export class Meter {
   /** True if the newest document with content, or one after it, said that the stream is whole. */
   ended = false
 
-  private readonly plan: Plan
-  private latest: JsonObject | null = null
-  private sum: Counted | null = null
-  private tools: Counted | null = null
-  private drawn: Counted | null = null
-  private outside = nothingOutside()
-  private model: string | null = null
-  private id: string | null = null
-  private createdAt: number | null = null
-  private sequence: number | null = null
+  readonly #plan: Plan
+  #latest: JsonObject | null = null
+  #sum: Counted | null = null
+  #tools: Counted | null = null
+  #drawn: Counted | null = null
+  #outside = nothingOutside()
+  #model: string | null = null
+  #id: string | null = null
+  #createdAt: number | null = null
+  #sequence: number | null = null
 
   constructor (plan: Plan) {
-    this.plan = plan
+    this.#plan = plan
   }
 
   /** Takes the findings of one document. */
   take (found: readonly unknown[]): void {
-    const { slots, rules } = this.plan
-    this.model = textIn(found, slots.model) ?? this.model
-    this.id = textIn(found, slots.id) ?? this.id
+    const { slots, rules } = this.#plan
+    this.#model = textIn(found, slots.model) ?? this.#model
+    this.#id = textIn(found, slots.id) ?? this.#id
     this.finishReason = textIn(found, slots.finish) ?? this.finishReason
-    takeOutside(this.outside, found, this.plan)
+    takeOutside(this.#outside, found, this.#plan)
     const type = found[slots.type]
     if (typeof type === 'string') this.complete ||= rules.last.includes(type)
     this.failed ||= this.fails(found)
     // Before `add` merges earlier counts into it.
-    this.isExtra = found[slots.listed] === 0 && slots.usage.some((slot) => this.tells(found[slot]))
+    this.isExtra = found[slots.listed] === 0 && slots.usage.some((slot) => this.#tells(found[slot]))
     this.hasUsage = false
     for (const slot of slots.usage) {
       const usage = found[slot]
       if (!isObject(usage)) continue
       this.hasUsage = true
-      this.add(usage)
+      this.#add(usage)
     }
-    this.tools = this.withTools(this.tools, this.toolsIn(found, slots.tools))
-    this.drawn = this.withTools(this.drawn, this.toolsIn(found, slots.drawnByTools))
-    this.createdAt = numberIn(found, slots.created) ?? this.createdAt
+    this.#tools = this.#withTools(this.#tools, this.#toolsIn(found, slots.tools))
+    this.#drawn = this.#withTools(this.#drawn, this.#toolsIn(found, slots.drawnByTools))
+    this.#createdAt = numberIn(found, slots.created) ?? this.#createdAt
     const sequence = numberIn(found, slots.sequence)
     // A skipped event may be read after a later one.
-    if (sequence !== null && sequence > (this.sequence ?? -1)) this.sequence = sequence
-    this.takeEnding(found, type)
+    if (sequence !== null && sequence > (this.#sequence ?? -1)) this.#sequence = sequence
+    this.#takeEnding(found, type)
   }
 
   /** True if the findings report a failure. `open`: slot of a value that is still being read. */
   fails (found: readonly unknown[], open = -1): boolean {
-    const { slots, rules } = this.plan
+    const { slots, rules } = this.#plan
     const type = found[slots.type]
     if (typeof type === 'string' && rules.failed.includes(type)) return true
     return slots.errors.some((slot) => slot === open || tellsFailure(found[slot]))
@@ -77,53 +77,53 @@ export class Meter {
 
   /** What an error event of ours at the end of the stream continues. */
   get streamFacts (): StreamFacts {
-    const { id, model, createdAt, sequence } = this
-    return { id, model, createdAt, sequence }
+    return { id: this.#id, model: this.#model, createdAt: this.#createdAt, sequence: this.#sequence }
   }
 
   /** If one of several answers has ended, events of the others may still follow. */
-  private takeEnding (found: readonly unknown[], type: unknown): void {
-    const { slots, rules: { ending } } = this.plan
+  #takeEnding (found: readonly unknown[], type: unknown): void {
+    const { slots, rules: { ending } } = this.#plan
     const isLast = slots.reasons.some((slot) => tellsReason(found[slot])) || ending?.types.some((last) => last === type) === true
     if (this.complete || this.failed || isLast) this.ended = true
     else if (Number(found[slots.listed]) > 0 && !this.hasUsage) this.ended = false
   }
 
-  private add (usage: JsonObject): void {
-    this.latest = overlay(this.plan.rules.merge === 'last' ? this.latest : null, usage)
-    if (this.plan.rules.merge === 'last') return
-    const counted = countTokens(usage, this.plan.counts)
-    if (counted !== null) this.sum = this.sum === null ? counted : addCounted(this.sum, counted)
+  #add (usage: JsonObject): void {
+    this.#latest = overlay(this.#plan.rules.merge === 'last' ? this.#latest : null, usage)
+    if (this.#plan.rules.merge === 'last') return
+    const counted = countTokens(usage, this.#plan.counts)
+    if (counted !== null) this.#sum = this.#sum === null ? counted : addCounted(this.#sum, counted)
   }
 
-  private tells (usage: unknown): boolean {
-    return isObject(usage) && countTokens(usage, this.plan.counts) !== null
+  #tells (usage: unknown): boolean {
+    return isObject(usage) && countTokens(usage, this.#plan.counts) !== null
   }
 
   /** The sum of what tools used in one document; null for nothing. */
-  private toolsIn (found: readonly unknown[], slots: readonly number[]): Counted | null {
+  #toolsIn (found: readonly unknown[], slots: readonly number[]): Counted | null {
     let sum: Counted | null = null
     for (const slot of slots) {
-      for (const usage of [found[slot]].flat()) sum = sumOf(sum, isObject(usage) ? countTokens(usage, this.plan.toolCounts) : null)
+      for (const usage of [found[slot]].flat()) sum = sumOf(sum, isObject(usage) ? countTokens(usage, this.#plan.toolCounts) : null)
     }
     return sum
   }
 
   /** Adds tools up for replies whose events add up; otherwise the newest report counts. */
-  private withTools (before: Counted | null, now: Counted | null): Counted | null {
-    return this.plan.rules.merge === 'sum' ? sumOf(before, now) : now ?? before
+  #withTools (before: Counted | null, now: Counted | null): Counted | null {
+    return this.#plan.rules.merge === 'sum' ? sumOf(before, now) : now ?? before
   }
 
   /** The sum of everything reported, null for nothing. Pictures are not counted again if the reply's own output has them. */
-  private total (): Counted | null {
-    const own = this.sum ?? (this.latest === null ? null : countTokens(this.latest, this.plan.counts, this.model))
-    if (own?.modalities.some(isImageOutput) !== true) this.tools = sumOf(this.tools, this.drawn)
-    return own === null ? own : sumOf(own, this.tools)
+  #total (): Counted | null {
+    const own = this.#sum ?? (this.#latest === null ? null : countTokens(this.#latest, this.#plan.counts, this.#model))
+    if (own?.modalities.some(isImageOutput) !== true) this.#tools = sumOf(this.#tools, this.#drawn)
+    return own === null ? own : sumOf(own, this.#tools)
   }
 
   /** What models of tools used beside the reply's own usage; null for nothing. */
-  private beside (): Served['tools'] {
-    const { latest, plan: { counts } } = this
+  #beside (): Served['tools'] {
+    const latest = this.#latest
+    const { counts } = this.#plan
     const [first, ...others] = latest === null ? [] : leftOut(latest, counts, counts.added?.tools)
     return first === undefined ? null : { ...others.reduce<Counted>(addCounted, first), model: first.model }
   }
@@ -133,13 +133,13 @@ export class Meter {
     // The upstream itself reported that its reply broke off.
     const missing = this.failed && unread === 'no_usage' ? 'upstream_abort' : unread
     const { usage } = llm
-    usage.responseModel = this.model
-    usage.responseId = this.id
+    usage.responseModel = this.#model
+    usage.responseId = this.#id
     usage.finishReason = this.finishReason
     usage.replyFailed = this.failed
-    const counted = this.total()
-    const tools = this.tools ?? this.beside()
-    usage.served = servedOf(this.outside, this.latest, counted === null ? null : tools, header, this.plan)
+    const counted = this.#total()
+    const tools = this.#tools ?? this.#beside()
+    usage.served = servedOf(this.#outside, this.#latest, counted === null ? null : tools, header, this.#plan)
     if (counted === null) {
       if (llm.endpoint.metered === 'yes') usage.missing = missing
       return

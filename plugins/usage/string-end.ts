@@ -6,38 +6,38 @@ const nearBytes = 24
 /** Finds where a JSON string ends, over any number of pieces. */
 export class StringEnd {
   /** True where the next piece starts with an escaped byte. */
-  private escaped = false
+  #escaped = false
 
   reset (): void {
-    this.escaped = false
+    this.#escaped = false
   }
 
   /** `at`: within a string. Returns the offset after its closing quote, or -1 if it continues. */
   find (chunk: Buffer, at: number, to: number): number {
-    let from = this.escaped ? at + 1 : at
+    let from = this.#escaped ? at + 1 : at
     for (;;) {
       for (const near = Math.min(from + nearBytes, to); from < near; from++) {
         const byte = chunk[from]
-        if (byte === quote) return this.found(from)
+        if (byte === quote) return this.#found(from)
         if (byte === backslash) from += 1
       }
-      if (from >= to) return this.goesOn(from > to)
+      if (from >= to) return this.#goesOn(from > to)
       const quoteAt = chunk.indexOf(quote, from)
       const stop = quoteAt === -1 || quoteAt >= to ? to : quoteAt
       const isEscaped = endsInEscape(chunk, from, stop)
-      if (stop === to) return this.goesOn(isEscaped)
-      if (!isEscaped) return this.found(stop)
+      if (stop === to) return this.#goesOn(isEscaped)
+      if (!isEscaped) return this.#found(stop)
       from = stop + 1
     }
   }
 
-  private found (at: number): number {
-    this.escaped = false
+  #found (at: number): number {
+    this.#escaped = false
     return at + 1
   }
 
-  private goesOn (escaped: boolean): number {
-    this.escaped = escaped
+  #goesOn (escaped: boolean): number {
+    this.#escaped = escaped
     return -1
   }
 }

@@ -32,162 +32,163 @@ type Headers = Readonly<Record<string, unknown>>
  * the reader, because some upstreams send a wrong content type; that decides only if the byte does not.
  */
 export class UsageTap implements ReplyTap {
-  private readonly llm: ModelCall
-  private readonly plan: Plan
-  private readonly options: TapOptions
-  private readonly meter: Meter
-  private readonly headers: Headers
-  private readonly decoder: SideDecoder | null
+  readonly #llm: ModelCall
+  readonly #plan: Plan
+  readonly #options: TapOptions
+  readonly #meter: Meter
+  readonly #headers: Headers
+  readonly #decoder: SideDecoder | null
   /** The start of a possible byte order mark, held back until it is clear what follows. */
-  private halfMark: Buffer | null = null
-  private innermost: SideDecoder | null = null
-  private reader: EventStreamReader | DocumentReader | null = null
-  private sieve: EventSieve | null = null
+  #halfMark: Buffer | null = null
+  #innermost: SideDecoder | null = null
+  #reader: EventStreamReader | DocumentReader | null = null
+  #sieve: EventSieve | null = null
   /** Why there is no usage, if that is known before the reader is asked. */
-  private failure: UsageMissing | null = null
-  private isOver = false
-  private isWhole = true
+  #failure: UsageMissing | null = null
+  #isOver = false
+  #isWhole = true
   /** The reading of compressed bytes has ended. */
-  private isRead = false
-  private onRead: ((isWhole: boolean) => void) | null = null
-  private reading: Promise<boolean> | null = null
+  #isRead = false
+  #onRead: ((isWhole: boolean) => void) | null = null
+  #reading: Promise<boolean> | null = null
 
   constructor (llm: ModelCall, plan: Plan, headers: Headers, options: TapOptions) {
-    this.llm = llm
-    this.plan = plan
-    this.options = options
-    this.meter = new Meter(plan)
-    this.headers = headers
-    this.decoder = this.openDecoder(textOf(headers['content-encoding']))
+    this.#llm = llm
+    this.#plan = plan
+    this.#options = options
+    this.#meter = new Meter(plan)
+    this.#headers = headers
+    this.#decoder = this.#openDecoder(textOf(headers['content-encoding']))
   }
 
   get complete (): boolean {
-    return !this.options.counts || this.lastEventSeen
+    return !this.#options.counts || this.lastEventSeen
   }
 
   get lastEventSeen (): boolean {
-    return this.meter.complete
+    return this.#meter.complete
   }
 
   get failed (): boolean {
-    return this.meter.failed || this.reader?.failing === true
+    return this.#meter.failed || this.#reader?.failing === true
   }
 
   get streamFacts (): StreamFacts {
-    return this.meter.streamFacts
+    return this.#meter.streamFacts
   }
 
   /** Waits only for what may be a stream. */
   get whole (): boolean | Promise<boolean> {
-    if (this.isRead || !this.mayBeStream) return this.isWhole
-    this.reading ??= new Promise((resolve) => { this.onRead = resolve })
-    return this.reading
+    if (this.#isRead || !this.#mayBeStream) return this.#isWhole
+    this.#reading ??= new Promise((resolve) => { this.#onRead = resolve })
+    return this.#reading
   }
 
   push (chunk: Buffer): Buffer | null {
-    if (chunk.length === 0 || this.failure !== null) return chunk
-    if (this.decoder === null) return this.read(chunk)
-    this.decoder.push(chunk)
+    if (chunk.length === 0 || this.#failure !== null) return chunk
+    if (this.#decoder === null) return this.#read(chunk)
+    this.#decoder.push(chunk)
     return chunk
   }
 
   end (): Buffer | null {
-    return this.over(null)
+    return this.#over(null)
   }
 
   abort (side: AbortSide): void {
-    this.over(side === 'client' ? 'client_abort' : 'upstream_abort')
+    this.#over(side === 'client' ? 'client_abort' : 'upstream_abort')
   }
 
   /** The decoder that gets the bytes as they come. The output of the innermost one is read. */
-  private openDecoder (coding: string): SideDecoder | null {
+  #openDecoder (coding: string): SideDecoder | null {
     const openers = openersOf(coding)
-    if (openers === null) this.failure = 'parse_error'
+    if (openers === null) this.#failure = 'parse_error'
     const [inner, outer] = openers ?? []
     if (inner === undefined) return null
     const last = new SideDecoder(inner, {
-      read: (chunk) => { this.read(chunk) },
+      read: (chunk) => { this.#read(chunk) },
       over: (failure) => {
-        this.failure ??= failure
-        this.settle()
-        this.options.release(this.llm)
+        this.#failure ??= failure
+        this.#settle()
+        this.#options.release(this.#llm)
       },
     })
-    this.innermost = last
+    this.#innermost = last
     if (outer === undefined) return last
     return new SideDecoder(outer, {
       read: (chunk) => { last.push(chunk) },
       over: (failure) => {
-        this.failure ??= failure
+        this.#failure ??= failure
         last.end()
       },
     })
   }
 
-  private read (piece: Buffer): Buffer | null {
-    const chunk = this.halfMark === null ? piece : Buffer.concat([this.halfMark, piece])
-    this.halfMark = this.reader === null && chunk.length < markBytes && chunk[0] === markByte ? chunk : null
-    if (this.halfMark !== null) return null
-    this.reader ??= this.openReader(chunk)
-    if (this.sieve !== null) return this.sieve.push(chunk)
-    this.reader?.read(chunk)
+  #read (piece: Buffer): Buffer | null {
+    const chunk = this.#halfMark === null ? piece : Buffer.concat([this.#halfMark, piece])
+    this.#halfMark = this.#reader === null && chunk.length < markBytes && chunk[0] === markByte ? chunk : null
+    if (this.#halfMark !== null) return null
+    this.#reader ??= this.#openReader(chunk)
+    if (this.#sieve !== null) return this.#sieve.push(chunk)
+    this.#reader?.read(chunk)
     return chunk
   }
 
-  private openReader (chunk: Buffer): EventStreamReader | DocumentReader | null {
+  #openReader (chunk: Buffer): EventStreamReader | DocumentReader | null {
     let at = 0
     while (isSpace(chunk[at])) at += 1
     // Some servers send a byte order mark before JSON, too, in a piece of its own.
     if (chunk[at] === markByte && chunk.length >= at + markBytes) at += markBytes
     const first = chunk[at]
     if (first === undefined) return null
-    if (first === openObject || first === openArray || !this.looksLikeEvents(first)) {
-      return new DocumentReader(this.plan, this.meter)
+    if (first === openObject || first === openArray || !this.#looksLikeEvents(first)) {
+      return new DocumentReader(this.#plan, this.#meter)
     }
-    const reader = new EventStreamReader(this.plan, this.meter)
-    if (this.options.takeOut) this.sieve = new EventSieve(reader)
+    const reader = new EventStreamReader(this.#plan, this.#meter)
+    if (this.#options.takeOut) this.#sieve = new EventSieve(reader)
     return reader
   }
 
-  private looksLikeEvents (first: number): boolean {
-    return eventBytes.has(first) || isEventStream(this.headers)
+  #looksLikeEvents (first: number): boolean {
+    return eventBytes.has(first) || isEventStream(this.#headers)
   }
 
-  private get mayBeStream (): boolean {
-    return this.llm.stream || isEventStream(this.headers)
+  get #mayBeStream (): boolean {
+    return this.#llm.stream || isEventStream(this.#headers)
   }
 
   /** A replayed stream is whole even without events: its caller has all of them. */
-  private get cameWhole (): boolean {
-    const { reader, plan, headers, options: { counts } } = this
-    if (reader === null) return !counts || !isEventStream(headers) || plan.rules.ending === null
+  get #cameWhole (): boolean {
+    const reader = this.#reader
+    const { counts } = this.#options
+    if (reader === null) return !counts || !isEventStream(this.#headers) || this.#plan.rules.ending === null
     return reader.whole || (!counts && reader instanceof EventStreamReader && reader.untold)
   }
 
-  private over (aborted: UsageMissing | null): Buffer | null {
-    if (this.isOver) return null
-    this.isOver = true
-    this.failure ??= aborted
-    if (this.decoder === null) return this.settle()
-    this.options.hold(this.llm)
-    this.decoder.end()
+  #over (aborted: UsageMissing | null): Buffer | null {
+    if (this.#isOver) return null
+    this.#isOver = true
+    this.#failure ??= aborted
+    if (this.#decoder === null) return this.#settle()
+    this.#options.hold(this.#llm)
+    this.#decoder.end()
     return null
   }
 
-  private settle (): Buffer | null {
-    const { reader, sieve } = this
-    this.llm.upstreamReply.bytes = Math.max(this.llm.upstreamReply.bytes, this.innermost?.decodedBytes ?? 0)
+  #settle (): Buffer | null {
+    const reader = this.#reader
+    this.#llm.upstreamReply.bytes = Math.max(this.#llm.upstreamReply.bytes, this.#innermost?.decodedBytes ?? 0)
     const isExtra = reader?.end() === true
-    this.isWhole = this.failure !== null || this.cameWhole
+    this.#isWhole = this.#failure !== null || this.#cameWhole
     const tooLarge = reader?.overflow === true ? 'too_large' : null
     const broken = reader?.broken === true ? 'parse_error' : null
-    const cut = this.isWhole ? null : 'upstream_abort'
-    if (this.options.counts) {
-      this.meter.finish(this.llm, tooLarge ?? this.failure ?? cut ?? broken ?? 'no_usage', (name) => textOf(this.headers[name]) || null)
+    const cut = this.#isWhole ? null : 'upstream_abort'
+    if (this.#options.counts) {
+      this.#meter.finish(this.#llm, tooLarge ?? this.#failure ?? cut ?? broken ?? 'no_usage', (name) => textOf(this.#headers[name]) || null)
     }
-    this.isRead = true
-    this.onRead?.(this.isWhole)
-    return sieve === null ? this.halfMark : sieve.end(isExtra)
+    this.#isRead = true
+    this.#onRead?.(this.#isWhole)
+    return this.#sieve === null ? this.#halfMark : this.#sieve.end(isExtra)
   }
 }
 

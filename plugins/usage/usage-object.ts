@@ -24,16 +24,16 @@ export class UsageObject {
   odd = false
   /** How many counts were found so far. */
   seen = 0
-  private readonly object: JsonObject
+  readonly #object: JsonObject
 
   constructor (object: JsonObject) {
-    this.object = object
+    this.#object = object
   }
 
   /** The first count at one of the places, null for none. */
   number (places: readonly Place[]): number | null {
     for (const place of places) {
-      const value = this.valueAt(place)
+      const value = this.#valueAt(place)
       if (value === undefined || value === null) continue
       if (isCount(value)) {
         this.seen += 1
@@ -47,15 +47,15 @@ export class UsageObject {
   /** The first object or list at one of the places. */
   container (places: readonly Place[]): object | null {
     for (const place of places) {
-      const value = this.valueAt(place)
+      const value = this.#valueAt(place)
       if (typeof value === 'object' && value !== null) return value
     }
     return null
   }
 
-  private valueAt ({ outer, key, inner }: Place): unknown {
-    if (outer === null) return this.object[key]
-    const around = this.object[outer]
+  #valueAt ({ outer, key, inner }: Place): unknown {
+    if (outer === null) return this.#object[key]
+    const around = this.#object[outer]
     const value = isObject(around) ? around[key] : undefined
     if (inner === null) return value
     return isObject(value) ? value[inner] : undefined

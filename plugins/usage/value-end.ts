@@ -5,23 +5,23 @@ import type { StringEnd } from './string-end.js'
 export class ValueEnd {
   /** True for a number, `true`, `false` and `null`, which nothing closes. */
   isScalar = false
-  private readonly string: StringEnd
-  private inString = false
+  readonly #string: StringEnd
+  #inString = false
   /** Open containers. */
-  private depth = 0
+  #depth = 0
 
   constructor (string: StringEnd) {
-    this.string = string
+    this.#string = string
   }
 
   /** `at`: the first byte of the value. Returns the offset after its last byte, or -1 if it continues. */
   begin (chunk: Buffer, at: number, to: number): number {
     const byte = chunk[at]
-    this.depth = 0
+    this.#depth = 0
     this.isScalar = false
-    this.inString = byte === quote
-    if (this.inString) return this.string.find(chunk, at + 1, to)
-    if (byte === openObject || byte === openArray) return this.skip(chunk, at, to)
+    this.#inString = byte === quote
+    if (this.#inString) return this.#string.find(chunk, at + 1, to)
+    if (byte === openObject || byte === openArray) return this.#skip(chunk, at, to)
     this.isScalar = true
     return findScalarEnd(chunk, at, to)
   }
@@ -29,29 +29,29 @@ export class ValueEnd {
   /** The same for the next piece. */
   goOn (chunk: Buffer, at: number, to: number): number {
     if (this.isScalar) return findScalarEnd(chunk, at, to)
-    if (!this.inString) return this.skip(chunk, at, to)
-    const end = this.string.find(chunk, at, to)
-    if (end === -1 || this.depth === 0) return end
-    this.inString = false
-    return this.skip(chunk, end, to)
+    if (!this.#inString) return this.#skip(chunk, at, to)
+    const end = this.#string.find(chunk, at, to)
+    if (end === -1 || this.#depth === 0) return end
+    this.#inString = false
+    return this.#skip(chunk, end, to)
   }
 
   /** Counts brackets outside of strings. */
-  private skip (chunk: Buffer, at: number, to: number): number {
-    let depth = this.depth
+  #skip (chunk: Buffer, at: number, to: number): number {
+    let depth = this.#depth
     for (let from = at; from < to; from++) {
       const byte = chunk[from]
       if (byte === quote) {
-        const end = this.string.find(chunk, from + 1, to)
+        const end = this.#string.find(chunk, from + 1, to)
         if (end === -1) {
-          this.inString = true
+          this.#inString = true
           break
         }
         from = end - 1
       } else if (byte === openObject || byte === openArray) depth += 1
       else if ((byte === closeObject || byte === closeArray) && --depth === 0) return from + 1
     }
-    this.depth = depth
+    this.#depth = depth
     return -1
   }
 }

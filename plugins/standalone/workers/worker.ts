@@ -50,8 +50,7 @@ export async function runWorker (options: WorkerOptions, { send, onMessage }: Om
       try {
         gateway = await Standalone.start({ ...options, text: () => text, firstText, peers })
       } catch (error) {
-        const lines = configErrorOf(error, options.file)?.toLines(options.file) ?? [String(Object(error).message)]
-        send({ type: 'failed', message: lines.join('\n') })
+        send({ type: 'failed', message: messageOf(error, options.file) })
         resolve(1)
         return
       }
@@ -80,4 +79,9 @@ export async function runWorker (options: WorkerOptions, { send, onMessage }: Om
     })
     send({ type: 'asks to start' })
   })
+}
+
+function messageOf (error: unknown, file: string): string {
+  const lines = configErrorOf(error, file)?.toLines(file) ?? [String(Object(error).message)]
+  return lines.join('\n')
 }
