@@ -1,13 +1,16 @@
 /** A gateway whose limits, ledger and upstream a test holds in its hands. */
 import type { FastifyInstance, FastifyServerOptions } from 'fastify'
+import { ModelCall } from '../../plugins/core/call/model-call.js'
 import { gatewayOf } from '../../plugins/core/gateway.js'
 import type { Pricing } from '../../plugins/core/money/pricing.js'
 import type { LimitsOptions } from '../../plugins/limits/index.js'
 import type { Limits } from '../../plugins/core/types.js'
 import { memoryBalances, memoryLedger, type Account, type Balances, type Ledger, type LedgerRecord } from '../../plugins/state/index.js'
 import type { Test } from 'tap'
+import { fillCall, type CallFields } from '../helpers/call-fields.js'
 import { call, everyProtocol, listen, read, secret, startGateway } from '../helpers/gateway.js'
 import { startUpstream, type Upstream } from '../helpers/upstream.js'
+import { endpointOf } from '../metrics/requests.js'
 
 export interface Setup {
   readonly app: FastifyInstance
@@ -96,4 +99,12 @@ export async function post (url: string, body: object, headers: Record<string, s
   const reply = await call(url, { headers, body: JSON.stringify(body) }).reply
   const { bytes } = await read(reply)
   return { status: Number(reply.statusCode), headers: reply.headers, json: JSON.parse(bytes.toString()) }
+}
+
+/** A call of an endpoint, with what a test says of it. */
+export function callOf (endpoint: string, given: CallFields = {}): ModelCall {
+  const llm = new ModelCall({
+    kind: 'endpoint', endpoint: endpointOf(endpoint), url: '/', model: 'm', mountLength: 0, repair: null, keys: null,
+  })
+  return fillCall(llm, given)
 }
