@@ -135,12 +135,21 @@ export class Admission {
       group, groupLimits, groupBuckets, key, keyLimits, keyBuckets, id, requests, isFirst, tokens, floor: input, cost, costFloor: inputCost,
     }
     if (ticket.lease !== null) return this.#outage.askLease(ticket.lease, ticket, ask)
-    const answer = this.#balances.hold(ask)
+    const answer = this.#held(ask)
     if (!(answer instanceof Promise)) return this.#entered(ticket, ask, this.#answered(ticket, answer))
     return answer.then(
       (decision) => this.#entered(ticket, ask, this.#answered(ticket, decision)),
       async (error) => this.#entered(ticket, ask, await this.#outage.answer(ticket, ask, error))
     )
+  }
+
+  /** A store of the host's may throw instead of returning a promise that rejects. */
+  #held (ask: HoldAsk): Decision | Promise<Decision> {
+    try {
+      return this.#balances.hold(ask)
+    } catch (error) {
+      return Promise.reject(error)
+    }
   }
 
   #answered (ticket: Ticket, decision: Decision): Decision {

@@ -20,6 +20,14 @@ interface Desk {
   readonly end: (llm: ModelCall) => Promise<void>
 }
 
+const key: Key = { id: 'k', group: 'all', disabled: false, expiresAt: null, limits: {} }
+
+function groupOf (onStoreFailure: Group['onStoreFailure']): Group {
+  return {
+    id: 'all', protocols: new Set(), thirdParty: true, upstream: null, models: null, limits: { requestsPerMinute: 30 }, onStoreFailure,
+  }
+}
+
 const unheard = { onTrouble: () => {}, onReached: () => {} }
 
 /** Limits in front of a store that can be taken away. */
@@ -41,10 +49,7 @@ function desk (onStoreFailure: Group['onStoreFailure'], maxWaiting = 100): Desk 
   const side = new StoreSide(balances, { maxWaiting, retryMs: 5 })
   const outbox = new Outbox(side.backlog, { onLost: () => {}, onSettled: () => {} })
   const admission = new Admission(side, outbox, 10, unheard)
-  const group: Group = {
-    id: 'all', protocols: new Set(), thirdParty: true, upstream: null, models: null, limits: { requestsPerMinute: 30 }, onStoreFailure,
-  }
-  const key: Key = { id: 'k', group: 'all', disabled: false, expiresAt: null, limits: {} }
+  const group = groupOf(onStoreFailure)
   const made: Desk = {
     admission,
     settled,
@@ -66,6 +71,15 @@ function desk (onStoreFailure: Group['onStoreFailure'], maxWaiting = 100): Desk 
   }
   return made
 }
+
+t.test('a store that throws at once is away like one whose promise rejects', async (t) => {
+  for (const [onStoreFailure, expected] of [['closed', 'store down'], ['local', 'ok']] as const) {
+    const side = new StoreSide({ ...memoryBalances(), hold: () => { throw new Error('away') } }, { maxWaiting: 1, retryMs: 5 })
+    const admission = new Admission(side, new Outbox(side.backlog, { onLost: () => {} }), 10, unheard)
+    const answer = await admission.enter(admission.begin(requestTo('/v1/chat/completions'), key, groupOf(onStoreFailure), 'USD'))
+    t.equal(answer === 'store down' ? answer : answer.ok && 'ok', expected)
+  }
+})
 
 t.test('a store that was not even asked has nothing to be given back', async (t) => {
   for (const [asked, settlements] of [[false, 0], [true, 1]] as const) {
