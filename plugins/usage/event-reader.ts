@@ -41,12 +41,11 @@ export class EventReader {
 
   /** True between events. */
   get idle (): boolean {
-    return this.#lineIsEmpty && this.#eventIsEmpty
+    return this.#eventIsEmpty
   }
 
   /** To be called after whole events were skipped: the next call begins within the piece, at the start of an event. */
   skipped (): void {
-    this.afterReturn = false
     this.#returnAt = -2
   }
 
@@ -99,7 +98,7 @@ export class EventReader {
     const from = this.#atColon && chunk[at] === space ? at + 1 : at
     this.#atColon = false
     const end = this.#lineEnd(chunk, from)
-    if (this.#state === inData && end > from) this.#sink.push(chunk, from, end)
+    if (this.#state === inData) this.#sink.push(chunk, from, end)
     if (end === chunk.length) return end
     this.#endLine()
     return this.#afterEnd(chunk, end + 1)

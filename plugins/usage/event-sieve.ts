@@ -28,7 +28,7 @@ export class EventSieve {
 
   /** What is left of a piece, null for nothing. */
   push (chunk: Buffer): Buffer | null {
-    if (this.#heldBytes === 0 && !this.#dropped && this.#reader.passByAll(chunk)) return chunk
+    if (this.#reader.passByAll(chunk)) return chunk
     // The second half of a CRLF goes where the event before it went.
     this.#eventFrom = this.#reader.atHalfEnd && chunk[0] === lineFeed ? 1 : 0
     this.#keepFrom = this.#dropped ? this.#eventFrom : 0
@@ -58,9 +58,8 @@ export class EventSieve {
   }
 
   #endPiece (chunk: Buffer): void {
-    const rest = chunk.length - this.#eventFrom
-    this.#heldBytes += rest
-    this.#letGo ||= rest > 0 && !(this.#reader.undecided && this.#heldBytes <= maxHeldBytes)
+    this.#heldBytes += chunk.length - this.#eventFrom
+    this.#letGo ||= !(this.#reader.undecided && this.#heldBytes <= maxHeldBytes)
     if (this.#letGo) {
       this.#out.push(...this.#held)
       this.#held = []

@@ -67,7 +67,6 @@ export class JsonScanner {
   reset (): void {
     this.#state = inValue
     this.#nodes.length = 0
-    this.#node = this.#root
     this.#inArray = false
     this.#target = this.#root
     this.#kept = null

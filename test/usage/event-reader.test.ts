@@ -98,3 +98,18 @@ t.test('starts within a piece whose first events its caller passed by', async (t
   t.equal(reader.next(piece, 11), 22)
   t.strictSame(found, ['a', 'c'])
 })
+
+t.test('takes no line end of an earlier piece for one of a piece whose first events its caller passed by', async (t) => {
+  for (const first of [`data: ${'a'.repeat(30)}\r\n\r\n`, 'data: a\n\n']) {
+    for (const end of ['\n\n', '\r\r']) {
+      let found = ''
+      const reader = new EventReader({ push: (chunk, from, to) => { found += chunk.toString('latin1', from, to) } })
+      reader.next(Buffer.from(first), 0)
+      found = ''
+      reader.skipped()
+      const piece = Buffer.from(`data: b\n\ndata: ${'c'.repeat(60)}${end}`)
+      t.equal(reader.next(piece, 9), piece.length)
+      t.equal(found, 'c'.repeat(60))
+    }
+  }
+})

@@ -132,10 +132,44 @@ t.test('tells where a document ends, and reads another one after it', async (t) 
 })
 
 t.test('reads no byte beyond the end that it is given', async (t) => {
-  const bytes = Buffer.from('{"usage":12,"model":"m"}')
-  const scanner = new JsonScanner(compileSearch(paths))
-  for (let at = 0; at < bytes.length; at++) scanner.push(bytes, at, at + 1)
-  t.strictSame([scanner.found[0], scanner.found[2]], [12, 'm'])
+  const bytes = Buffer.from(
+    '{"usage":12,"":"","a\\"":"some text of many words, \\"and\\" more",' +
+      '"b":"\\"","c":"","x":{"usage":[1,"}"]},"list":[{"end":true}],"model":"m"}'
+  )
+  for (let size = 1; size <= bytes.length; size++) {
+    const scanner = new JsonScanner(compileSearch(paths))
+    for (let at = 0; at < bytes.length; at += size) scanner.push(bytes, at, Math.min(at + size, bytes.length))
+    t.strictSame([scanner.done, ...scanner.found], [true, 12, [1, '}'], 'm', true, 1, undefined], `${size} at a time`)
+  }
+})
+
+t.test('a text ends where it ends, however long it is and whatever it ends with', async (t) => {
+  const ends = ['', '\\', '"', '\\"', '\\\\']
+  const texts = Array.from({ length: 80 }, (_, length) => ends.map((end) => 'x'.repeat(length) + end)).flat()
+  const wrong = texts.filter((usage) => scan([Buffer.from(JSON.stringify({ usage, model: 'm' }))]).found[0] !== usage)
+  t.strictSame(wrong, [])
+})
+
+t.test('what broke off leaves nothing behind for the document after it', async (t) => {
+  const broken = Buffer.from('{"list":[{"end":"a\\\\"}],"usage":{"a":[1,"\\"b"]},"mod\\u0065l":"some","x":{"usage":12}}')
+  const whole = Buffer.from('{"other":"","number":1,"model":"a name"}')
+  const wrong = [...broken.keys()].filter((at) => [...whole.keys()].some((cutAt) => {
+    const scanner = new JsonScanner(compileSearch(paths))
+    for (const piece of cut(broken.subarray(0, at), [at >> 1])) scanner.push(piece, 0, piece.length)
+    scanner.reset()
+    for (const piece of cut(whole, [cutAt])) scanner.push(piece, 0, piece.length)
+    return !scanner.done || !isDeepStrictEqual(scanner.found, scan([whole]).found)
+  }))
+  t.strictSame(wrong, [])
+})
+
+t.test('a value is kept by its own size, wherever it stands in its piece and however often it is cut', async (t) => {
+  const bytes = Buffer.from(JSON.stringify({ pad: 'x'.repeat(60_000), usage: { pad: 'y'.repeat(60_000), own: 1 } }))
+  for (const pieces of [cut(bytes, [62_000]), cut(bytes, [62_000, 90_000, 110_000])]) {
+    const scanner = scan(pieces)
+    t.match(scanner.found[0], { own: 1 })
+    t.equal(scanner.overflow, false)
+  }
 })
 
 t.test('is not done with what is no whole document', async (t) => {

@@ -97,6 +97,16 @@ t.test('lets go of an event that is too large to be the one', async (t) => {
   t.equal(tap.push(Buffer.from('data: {"choices":[],"usage":{"prompt_tokens":1}}\n\n')), null, 'the next one is looked at again')
 })
 
+t.test('measures what it holds back event by event, and not by what came before', async (t) => {
+  const ordinary = 'data: {"choices":[{"index":0,"delta":{"content":"a"}}]}\n\n'
+  const extra = 'data: {"choices":[],"usage":{"prompt_tokens":1}}\n\n'
+  const half = (text: string): Buffer[] => cutAt(Buffer.from(text), [7])
+  const many = Array.from({ length: 400 }, () => half(`data: {"id":"${'x'.repeat(60)}","choices":[]}\n\n`)).flat()
+  const events = ordinary.repeat(400)
+  t.equal(leftOf([...many, ...half(extra)]).length, many.reduce((sum, { length }) => sum + length, 0), 'behind many that came in halves')
+  t.equal(leftOf([Buffer.from(events + extra.slice(0, 7)), Buffer.from(extra.slice(7))]).toString(), events, 'at the end of a large piece')
+})
+
 t.test('hands over a last event that never ended', async (t) => {
   for (const [text, left] of [['data: {"id":', 'data: {"id":'], ['data: {"choices":[],"usage":{"prompt_tokens":1}}', '']]) {
     t.equal(leftOf([Buffer.from(String(text))]).toString(), left)

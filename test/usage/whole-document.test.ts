@@ -82,6 +82,11 @@ t.test('two documents in one piece, and what is no JSON, are left to the scanner
   }
 })
 
+t.test('a piece of a document that looks like one of its own is none', async (t) => {
+  const pieces = ['{"x":', '{"usage":{"prompt_tokens":9}}', ',"usage":{"prompt_tokens":1,"completion_tokens":2}}']
+  t.match(meter('chat_completions', pieces.map((text) => Buffer.from(text))).llm.usage, { tokens: { input: 1, output: 2 }, missing: null })
+})
+
 t.test('the last of two keys of one name counts', async (t) => {
   for (const [text, output] of [
     ['{"usage":{"completion_tokens":1},"usage":{"completion_tokens":2}}', 2], ['{"usage":{"completion_tokens":1},"usage":null}', undefined],
