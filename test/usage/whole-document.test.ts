@@ -83,8 +83,10 @@ t.test('two documents in one piece, and what is no JSON, are left to the scanner
 })
 
 t.test('a piece of a document that looks like one of its own is none', async (t) => {
-  const pieces = ['{"x":', '{"usage":{"prompt_tokens":9}}', ',"usage":{"prompt_tokens":1,"completion_tokens":2}}']
-  t.match(meter('chat_completions', pieces.map((text) => Buffer.from(text))).llm.usage, { tokens: { input: 1, output: 2 }, missing: null })
+  const inner = '{"usage":{"prompt_tokens":9,"prompt_tokens_details":{"cached_tokens":1}}}'
+  const pieces = ['{"x":', inner, ',"usage":{"prompt_tokens":1,"completion_tokens":2}}']
+  const { llm } = meter('chat_completions', pieces.map((text) => Buffer.from(text)))
+  t.match(llm.usage, { tokens: { input: 1, cache_read: 0, output: 2 }, missing: null })
 })
 
 t.test('the last of two keys of one name counts', async (t) => {
