@@ -7,6 +7,7 @@ import { Admission } from '../../plugins/limits/admission.js'
 import { Lease } from '../../plugins/limits/lease.js'
 import { Outbox } from '../../plugins/limits/outbox.js'
 import { StoreSide } from '../../plugins/limits/store-side.js'
+import type { Ticket } from '../../plugins/limits/ticket.js'
 import { memoryBalances, type Balances } from '../../plugins/state/index.js'
 import { requestTo } from '../upstreams/request.js'
 
@@ -212,6 +213,31 @@ async function letIn (limits: Partial<HoldAsk>, tokens: number, lefts: readonly 
   }
   return count
 }
+
+t.test('what is left is known after each answer and each end: a share is a part of it', async (t) => {
+  const balances = memoryBalances()
+  const side = new StoreSide(balances)
+  const admission = new Admission(side, new Outbox(side.backlog, { onLost: () => {} }), 10, unheard)
+  const limits: Limits = { balance: 100, budgets: [{ cost: 1, period: 'total' }] }
+  const group = { ...groupOf('local'), limits }
+  const begin = (): Ticket => admission.begin(requestTo('/v1/chat/completions'), key, group, 'USD')
+  const left = ({ parties }: Ticket): unknown => {
+    const [bucket] = parties.groupBuckets ?? []
+    return [admission.remaining.left(parties).group, bucket && admission.remaining.budgets.left('all', bucket)]
+  }
+  const ticket = begin()
+  await admission.hold(ticket, { tokens: 30, cost: 3e8 }, { tokens: 5, cost: 1e8 })
+  t.same(left(ticket), [70, 7e8])
+  admission.settle(ticket, { tokens: 10, cost: 1e8 })
+  t.same(left(ticket), [90, 9e8])
+  const another = { group: 'all', groupLimits: limits, key: 'k', keyLimits: {}, id: 'another', requests: 1, tokens: 50, floor: 50 }
+  await balances.hold(another)
+  const late = begin()
+  t.match(await admission.hold(late, { tokens: 60, cost: 3e8 }, { tokens: 60, cost: 3e8 }), { ok: false, limit: 'balance', free: 40 })
+  t.same(left(late), [40, 9e8])
+  admission.settle(late, { tokens: 0, cost: 0 })
+  t.same(left(late), [40, 9e8], 'what was refused is not given back')
+})
 
 t.test('a lease has its share of every limit, of the key and of the group', async (t) => {
   const cases: ReadonlyArray<readonly [limits: Limits, tokens: number, count: number]> = [

@@ -1,6 +1,7 @@
 import t from 'tap'
 import { readBucketId } from '../../plugins/limits/budgets.js'
 import { Lease } from '../../plugins/limits/lease.js'
+import type { LimitName, Scope } from '../../plugins/core/balances/types.js'
 import { LastKnown } from '../../plugins/limits/last-known.js'
 import { Remaining } from '../../plugins/limits/remaining.js'
 import { RemainingBudgets } from '../../plugins/limits/remaining-budgets.js'
@@ -93,5 +94,35 @@ t.test('an app knows what another one of the same store heard last, and tells on
   t.equal(before.budgets.left('g', bucket), 3)
   t.same(after.samples(), [{ labels: { group: 'g' }, value: 0.3 }])
   t.same(after.budgets.samples(), [{ labels: { group: 'g', period: 'day' }, value: 0.3 }])
+  t.end()
+})
+
+t.test('what a refusal tells is left is known, too, and what a hold gives back', (t) => {
+  const remaining = new Remaining()
+  const bucket = { id: 'tokens day UTC 2027-01-01', unit: 'tokens', amount: 10, endsAt: null } as const
+  const parties: Parties = {
+    group: 'g', groupLimits: { balance: 100 }, groupBuckets: [bucket], key: 'k', keyLimits: { balance: 50 }, keyBuckets: [bucket],
+  }
+  const refused = (limit: LimitName, scope: Scope, free: number, id: string = bucket.id): unknown[] => {
+    remaining.noteRefused(parties, { ok: false, limit, scope, bucket: id, allowed: 100, free, retryAfterMs: 0 })
+    const { group, key } = remaining.left(parties)
+    return [group, key, remaining.budgets.left('g', bucket)]
+  }
+  const giveBack = (groupBuckets: readonly Bucket[]): unknown => {
+    remaining.giveBack({ ...parties, groupBuckets }, { tokens: 4, cost: 9 })
+    return [remaining.left(parties).group, remaining.budgets.left('g', bucket)]
+  }
+  t.same(refused('requests', 'group', 1), [null, null, 10])
+  t.same(refused('balance', 'group', 7), [7, null, 10])
+  t.same(refused('balance', 'key', 3), [7, 3, 10])
+  t.same(refused('budget', 'key', 5), [7, 3, 10], 'the budget of a key is none of the group')
+  t.same(refused('budget', 'group', 5, 'tokens day UTC 2026-12-31'), [7, 3, 10])
+  t.same(refused('budget', 'group', 2), [7, 3, 2])
+  t.same(giveBack([bucket]), [11, 6])
+  const next = { ...bucket, id: 'tokens day UTC 2027-01-02' }
+  t.same(giveBack([next]), [15, 6], 'a request of another day gives nothing back to this one')
+  const other = { ...bucket, id: 'tokens month UTC 2027-01' }
+  remaining.note({ ...parties, groupBuckets: [next, other] }, { group: null, key: null, buckets: [1, 8, 9] })
+  t.same([remaining.budgets.left('g', next), remaining.budgets.left('g', other)], [8, 9], 'each budget, in its newest period')
   t.end()
 })

@@ -49,8 +49,12 @@ t.test('what other processes spend and give back is told, of some groups at a ti
   const groups = [groupOf('free', {}), ...Array.from({ length: 60 }, (_, n) => groupOf(`g${n}`, limits))]
   const reread = new Reread(balances, remaining, () => ({ groups, keys: [] }), () => '')
   await spend(balances, 'g0', 'a', 20)
+  const groupBuckets = currentBuckets(limits, '', Date.now())
+  const ask = { group: 'g1', groupLimits: limits, groupBuckets, key: 'k', keyLimits: {}, requests: 1, floor: 0 }
+  await balances.hold({ ...ask, id: 'h', tokens: 10 })
   await reread.some()
   t.equal(remaining.samples().length, 50)
+  t.match([remaining.samples()[1], remaining.budgets.samples()[1]], [{ value: 0.9 }, { value: 0.8 }], 'what is held is not left')
   await reread.some()
   const samples = remaining.samples()
   t.equal(samples.length, 60, 'each in its turn')

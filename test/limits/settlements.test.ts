@@ -55,6 +55,19 @@ t.test('what waits when its app ends goes on with another app of the same store,
   t.ok(backlog.empty)
 })
 
+t.test('what waits when the last app ends is sent once more: the store may be back', async (t) => {
+  let isAway = true
+  const settle = async (): Promise<void> => { if (isAway) throw new StoreDownError('does not answer') }
+  const heard: string[] = []
+  const outbox = new Outbox(new Backlog({ ...memoryBalances(), settle }, { maxWaiting: 9, retryMs: 60_000 }), {
+    onLost: ({ id }) => heard.push(`lost ${id}`), onSettled: ({ id }) => heard.push(`settled ${id}`),
+  })
+  outbox.send({ id: 'a', group: 'g', key: 'k', tokens: 1, late: [] })
+  isAway = false
+  await outbox.close()
+  t.strictSame(heard, ['settled a'])
+})
+
 t.test('a settlement that is being sent again still waits: no share is given anew before the store has it', async (t) => {
   const answers: Array<(error?: Error) => void> = []
   const settle = async (): Promise<void> => await new Promise((
