@@ -140,6 +140,42 @@ t.test('numbers as programs write them are read with all of their digits', async
   t.equal(decimalText(priceBill(bill, found)?.total ?? one), '0.00000380000000000000044')
 })
 
+t.test('an entry is read the same in whatever order it stands, and no more than it says', async (t) => {
+  const entry = {
+    litellm_provider: 'x',
+    mode: 'chat',
+    input_cost_per_image: 0.5,
+    file_search_cost_per_1k_calls: null,
+    input_cost_per_token_above_272k_tokens: 4e-6,
+    input_cost_per_token_above_128k_tokens: 2e-6,
+    input_cost_per_token: 1e-6,
+    output_cost_per_token: 2e-5,
+    output_cost_per_token_above_128k_tokens: 3e-5,
+  }
+  const tenfold = { ...entry, output_cost_per_reasoning_token: 2e-6 }
+  const other = { ...entry, output_cost_per_reasoning_token: 2e-5, output_cost_per_reasoning_token_above_128k_tokens: 5e-5 }
+  const path = t.testdir({ 'list.json': JSON.stringify({ entry, tenfold, other }) })
+  const list = new PriceTable({ files: [`${path}/list.json`] })
+  const costOf = (model: string, usage: Partial<TokenUsage>): string | null => {
+    const bill = { usage: { ...none, ...usage }, modalities: null, served: null, factor: one }
+    const priced = priceBill(bill, list.entry(model)?.rows[0] ?? null)
+    return priced?.total == null || priced.unpriced ? null : decimalText(priced.total)
+  }
+  t.equal(costOf('entry', { input: 128_001 }), '0.256002')
+  t.equal(costOf('entry', { input: 272_001 }), '1.088004')
+  t.equal(list.entry('entry')?.rows[0]?.each.size, 0, 'a picture that a chat is shown is none that it draws')
+  t.equal(costOf('tenfold', { input: 128_001, reasoning: 1 }), null, 'reasoning for a tenth of the price is no output')
+  t.equal(costOf('other', { input: 128_001, reasoning: 1 }), '0.256052')
+})
+
+t.test('a range that begins with no whole number of tokens is refused', async (t) => {
+  for (const from of [-1, 0.5, '0', null]) {
+    const list = { odd: { litellm_provider: 'x', tiered_pricing: [{ range: [from, 9], input_cost_per_token: 1e-6 }] } }
+    const path = t.testdir({ 'list.json': JSON.stringify(list) })
+    t.throws(() => new PriceTable({ files: [`${path}/list.json`] }), { message: /whole number of tokens/ }, String(from))
+  }
+})
+
 t.test('a model that the list has twice is read as its makers read it: the last', async (t) => {
   const entry = (price: number): string => `"twice": { "litellm_provider": "x", "mode": "chat", "input_cost_per_token": ${price} }`
   const path = t.testdir({ 'list.json': `{ ${entry(1e-6)}, ${entry(2e-6)} }` })

@@ -47,7 +47,9 @@ t.test('billionths are rounded up, the nearest number is that of the text', asyn
       numberOf(made(given)) === Number(decimalText(made(given)))
   }), {
     numRuns: 2_000,
-    examples: [[{ units: edge, places: 10 }], [{ units: edge, places: 24 }], [{ units: edge + 2n, places: 10 }]],
+    examples: [
+      [{ units: edge, places: 10 }], [{ units: edge, places: 24 }], [{ units: edge + 2n, places: 10 }], [{ units: 10n ** 17n, places: 20 }],
+    ],
   })
 })
 
