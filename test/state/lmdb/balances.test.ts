@@ -1,0 +1,74 @@
+/** What stays of balances in lmdb when a step cannot be written, or its process ends. */
+import t from 'tap'
+import { lmdbBalances } from '../../../plugins/state/lmdb/balances.js'
+import { DurableThread, saveEntries, type Entries } from '../../../plugins/state/lmdb/durable.js'
+import { openLmdb } from '../../../plugins/state/lmdb/open.js'
+import type { HoldAsk } from '../../../plugins/state/types.js'
+
+const parties = { group: 'chat', groupLimits: { balance: 1_000 }, key: 'ci', keyLimits: {} }
+
+function ask (id: string, tokens: number, floor = 0): HoldAsk {
+  return { ...parties, id, requests: 1, tokens, floor }
+}
+
+t.test('of a turn that could not be written nothing is known in the next one', async (t) => {
+  const files = await openLmdb(t.testdir({}), 'boot-1')
+  let isFull = false
+  const writeBalances: typeof files.writeBalances = (step) => files.writeBalances(() => {
+    const done = step()
+    if (isFull) throw new Error('the disk is full')
+    return done
+  })
+  const balances = lmdbBalances({ ...files, writeBalances }, { holdTtlMs: 60_000 })
+  await balances.hold(ask('a', 5))
+  isFull = true
+  await t.rejects(balances.hold(ask('b', 7)), { message: 'the disk is full' })
+  isFull = false
+  t.match(await balances.read('chat'), { held: 5, active: 1 })
+  await balances.close()
+  await files.close()
+})
+
+t.test('a settlement that waits when its process ends is in, and on the disk', async (t) => {
+  const path = t.testdir({})
+  const files = await openLmdb(path, 'boot-1')
+  const balances = lmdbBalances(files, { holdTtlMs: 60_000 })
+  await balances.hold(ask('a', 10))
+  const settled = balances.settle({ id: 'a', group: 'chat', key: 'ci', tokens: 4, late: [] })
+  await balances.close()
+  await settled
+  await files.close()
+  const restored = await openLmdb(path, 'boot-2')
+  t.equal(restored.spent.get('g:chat'), 4)
+  await restored.close()
+})
+
+t.test('what is being saved when its process ends does not replace what is newer', async (t) => {
+  const path = t.testdir({})
+  const files = await openLmdb(path, 'boot-1')
+  const held = { entries: 0, release: (): void => {} }
+  const released = new Promise<void>((resolve) => { held.release = resolve })
+  class SlowThread extends DurableThread {
+    override async save (entries: Entries): Promise<boolean> {
+      held.entries = entries.length
+      await released
+      return saveEntries(files, entries)
+    }
+  }
+  let now = 1_700_000_000_000
+  const options = { holdTtlMs: 1_000, checkpointMs: 5, now: () => now }
+  const balances = lmdbBalances({ ...files, thread: new SlowThread(path) }, options)
+  await balances.hold(ask('slow', 200, 100))
+  now += 2_000
+  await balances.sweep('chat')
+  await balances.settle({ id: 'slow', group: 'chat', key: 'ci', tokens: 7, late: [] })
+  while (held.entries === 0) await new Promise(setImmediate)
+  await balances.hold(ask('next', 5))
+  await balances.settle({ id: 'next', group: 'chat', key: 'ci', tokens: 5, late: [] })
+  const closed = balances.close()
+  await new Promise(setImmediate)
+  held.release()
+  await closed
+  t.equal(files.transaction(() => files.spent.get('g:chat')), 12)
+  await files.close()
+})
