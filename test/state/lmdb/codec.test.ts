@@ -62,5 +62,7 @@ t.test('a hold is read as it was written, with all that its flags say', async (t
 })
 
 t.test('when the holds of a group are due is read as it was written', async (t) => {
-  t.strictSame(readNumbers(kept(writeQuiet(5, Infinity)), 0, 2), [5, Infinity])
+  for (const [open, closed] of [[5, Infinity], [Infinity, 6], [7, 8]] as const) {
+    t.strictSame(readNumbers(kept(writeQuiet(open, closed)), 0, 2), [open, closed])
+  }
 })

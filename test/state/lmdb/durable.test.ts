@@ -1,8 +1,10 @@
 /** What a thread writes for a process, so that no request waits for its disk. */
 import { once } from 'node:events'
+import { mkdirSync, readdirSync, readlinkSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { MessageChannel } from 'node:worker_threads'
 import t from 'tap'
-import { saveEntries, serveDurable } from '../../../plugins/state/lmdb/durable.js'
+import { DurableThread, saveEntries, serveDurable } from '../../../plugins/state/lmdb/durable.js'
 import { openLmdb } from '../../../plugins/state/lmdb/open.js'
 import { lmdbNotes } from '../../../plugins/state/notes.js'
 import { launch } from '../../helpers/launch.js'
@@ -41,6 +43,37 @@ t.test('a thread saves what comes through its port, until it is told to end', as
   t.equal(saveEntries(files, [['spent', 'g:chat', 10]]), false)
   await t.resolves(import('../../../plugins/state/lmdb/durable-thread.js'), 'and outside of a thread there is nothing to do')
 })
+
+t.test('a thread that could not open its file begins again with the next write, and ends when all is saved', async (t) => {
+  const path = join(t.testdir({ file: '' }), 'file')
+  const thread = new DurableThread(path)
+  t.strictSame(await Promise.all([thread.save([['spent', 'g:chat', 5]]), thread.save([['spent', 'g:chat', 6]])]), [false, false])
+  rmSync(path)
+  mkdirSync(path)
+  t.equal(await thread.save([['spent', 'g:chat', 7]]), true)
+  let isSaved = false
+  const last = thread.save([['spent', 'g:chat', 8]]).then((answer) => { isSaved = answer })
+  await thread.close()
+  t.equal(isSaved, true)
+  await last
+})
+
+t.test('who closes the files has none of them open', { skip: process.platform !== 'linux' && 'needs /proc' }, async (t) => {
+  const path = t.testdir({})
+  const opened = (): string[] => readdirSync('/proc/self/fd').map(linkOf).filter((to) => to.startsWith(path))
+  const { close } = await openLmdb(path, 'boot-1')
+  t.match(opened().join(), /keys\.mdb.*limits\.mdb/)
+  await close()
+  t.strictSame(opened(), [])
+})
+
+function linkOf (fd: string): string {
+  try {
+    return readlinkSync(`/proc/self/fd/${fd}`)
+  } catch {
+    return ''
+  }
+}
 
 t.test('notes whose time is over go while others are written, a few of which are looked at each time', async (t) => {
   const files = await openLmdb(t.testdir({}), 'boot-1')
