@@ -118,8 +118,6 @@ export class LmdbHolds {
   forget (): void {
     this.#known.clear()
     this.#changed = []
-    this.#absent = []
-    this.#hasWritten = false
   }
 
   /** A group's holds in the file. `prefix`: what their names begin with. */

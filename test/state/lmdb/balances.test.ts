@@ -1,4 +1,6 @@
 /** What stays of balances in lmdb when a step cannot be written, or its process ends. */
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
 import t from 'tap'
 import { lmdbBalances } from '../../../plugins/state/lmdb/balances.js'
 import { DurableThread, saveEntries, type Entries } from '../../../plugins/state/lmdb/durable.js'
@@ -11,21 +13,50 @@ function ask (id: string, tokens: number, floor = 0): HoldAsk {
   return { ...parties, id, requests: 1, tokens, floor }
 }
 
-t.test('of a turn that could not be written nothing is known in the next one', async (t) => {
-  const files = await openLmdb(t.testdir({}), 'boot-1')
-  let isFull = false
-  const writeBalances: typeof files.writeBalances = (step) => files.writeBalances(() => {
-    const done = step()
-    if (isFull) throw new Error('the disk is full')
-    return done
+for (const which of ['a write of it', 'its end']) {
+  t.test(`of a turn that fails at ${which} nothing is known in the next one, nor written`, async (t) => {
+    const files = await openLmdb(t.testdir({}), 'boot-1')
+    let isFull = false
+    const fail = (): void => { if (isFull) throw new Error('the disk is full') }
+    const writeBalances: typeof files.writeBalances = (step) => files.writeBalances(() => {
+      const done = step()
+      fail()
+      return done
+    })
+    const accounts = new Proxy(files.tables.accounts, {
+      get: (table, name) => {
+        if (name === 'putSync') fail()
+        return Reflect.get(table, name).bind(table)
+      },
+    })
+    const parts = which === 'its end' ? { writeBalances } : { tables: { ...files.tables, accounts } }
+    const balances = lmdbBalances({ ...files, ...parts }, { holdTtlMs: 60_000 })
+    await balances.hold(ask('a', 5))
+    isFull = true
+    await t.rejects(balances.hold(ask('b', 7)), { message: 'the disk is full' })
+    isFull = false
+    t.match(await balances.read('chat'), { held: 5, active: 1 })
+    await balances.settle({ id: 'b', group: 'chat', key: 'ci', tokens: 3, late: [] })
+    const other = lmdbBalances(files, { holdTtlMs: 60_000 })
+    for (const each of [balances, other]) t.match(await each.read('chat'), { spent: 0, held: 5, active: 1 })
+    await other.close()
+    await balances.close()
+    await files.close()
   })
-  const balances = lmdbBalances({ ...files, writeBalances }, { holdTtlMs: 60_000 })
-  await balances.hold(ask('a', 5))
-  isFull = true
-  await t.rejects(balances.hold(ask('b', 7)), { message: 'the disk is full' })
-  isFull = false
-  t.match(await balances.read('chat'), { held: 5, active: 1 })
-  await balances.close()
+}
+
+t.test('a budget that a refused request changed is changed for other processes', async (t) => {
+  const files = await openLmdb(t.testdir({}), 'boot-1')
+  const [one, other] = [lmdbBalances(files, { holdTtlMs: 60_000 }), lmdbBalances(files, { holdTtlMs: 60_000 })]
+  const budget = (amount: number): Partial<HoldAsk> => ({ groupBuckets: [{ id: 'total', unit: 'tokens', amount, endsAt: null }] })
+  await one.hold({ ...ask('a', 60), ...budget(100) })
+  await one.settle({ id: 'a', group: 'chat', key: 'ci', tokens: 60, late: [] })
+  // So that it wrote last, and knows the budget as it was.
+  t.match(await other.hold({ ...ask('c', 1), ...budget(100) }), { ok: true })
+  t.match(await one.hold({ ...ask('b', 1), ...budget(55) }), { ok: false, reached: [{}] })
+  const { reached } = await other.hold({ ...ask('d', 1), ...budget(55) })
+  t.equal(reached, undefined, 'what it reaches by that is told once')
+  for (const each of [one, other]) await each.close()
   await files.close()
 })
 
@@ -71,4 +102,20 @@ t.test('what is being saved when its process ends does not replace what is newer
   await closed
   t.equal(files.transaction(() => files.spent.get('g:chat')), 12)
   await files.close()
+})
+
+t.test('where the file of limits was deleted, what is spent is what the other one knows', async (t) => {
+  const path = t.testdir({})
+  const files = await openLmdb(path, 'boot-1')
+  const balances = lmdbBalances(files, { holdTtlMs: 60_000 })
+  await balances.hold(ask('a', 10))
+  await balances.settle({ id: 'a', group: 'chat', key: 'ci', tokens: 4, late: [] })
+  await balances.close()
+  await files.close()
+  rmSync(join(path, 'limits.mdb'))
+  const again = await openLmdb(path, 'boot-1')
+  const restored = lmdbBalances(again, { holdTtlMs: 60_000 })
+  t.match(await restored.read('chat'), { spent: 4, held: 0 })
+  await restored.close()
+  await again.close()
 })
