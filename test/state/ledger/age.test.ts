@@ -11,6 +11,7 @@ const days = (from: number, to: number): number[] => Array.from({ length: to - f
 
 const cases: ReadonlyArray<readonly [what: string, ended: readonly number[], now: number, beyond: readonly number[]]> = [
   ['without a pause as old as the clock says', days(100, 150), 150, days(100, 121)],
+  ['four a day', days(400, 600).map((quarter) => quarter / 4), 150, days(400, 481).map((quarter) => quarter / 4)],
   ['none at all', [], 150, []],
   ['younger than that', days(121, 150), 150, []],
   ['a clock that is a year ahead makes them a day older', days(100, 150), 515, days(100, 121)],

@@ -85,6 +85,16 @@ t.test('what changes while it is written is written again, and what does not is 
   await files.close()
 })
 
+t.test('a value that puts a charge right replaces a greater one until it is saved, and no later one does', async (t) => {
+  const changes = new SpentChanges()
+  changes.set('g:chat', 7, true)
+  changes.set('g:chat', 8)
+  t.strictSame(changes.entries, [['spent', 'g:chat', 8, true]])
+  changes.saved(changes.entries)
+  changes.set('g:chat', 9)
+  t.strictSame(changes.entries, [['spent', 'g:chat', 9, false]])
+})
+
 for (const used of [7, 0]) t.test(`what was charged too much and put right at ${used} stays right beyond a power failure`, async (t) => {
   const path = t.testdir({})
   let now = Date.now()
