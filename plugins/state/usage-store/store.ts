@@ -14,7 +14,7 @@ export class UsageStore {
   readonly #connection: Connection
   readonly #rules: UsageStoreRules
   readonly #now: () => number
-  /** Tables that are known to exist. */
+  /** Tables that were there when they were last needed. */
   readonly #months = new Set<string>()
   #lookedAt = 0
   /** No record before this time is taken in. */
@@ -81,10 +81,7 @@ export class UsageStore {
       this.#keptFrom = await this.#firstKept()
       const { name: oldest } = monthOf(this.#keptFrom)
       const names = (await this.#connection.ask<{ name: string }>(months(schema))).map(({ name }) => name)
-      for (const name of names.filter((each) => each < oldest)) {
-        await this.#connection.ask(dropMonth(schema, name))
-        this.#months.delete(name)
-      }
+      for (const name of names.filter((each) => each < oldest)) await this.#connection.ask(dropMonth(schema, name))
     }
     this.#lookedAt = now
   }
