@@ -4,7 +4,7 @@ import t from 'tap'
 import { openKeys, openState } from '../../plugins/state/index.js'
 import { loadPeer } from '../../plugins/state/peer.js'
 import { recover } from '../../plugins/state/ledger/recover.js'
-import { StoreDownError } from '../../plugins/core/balances/store-down.js'
+import { maxRefusals, StoreDownError } from '../../plugins/core/balances/store-down.js'
 import { RecoveredSettlements } from '../../plugins/state/ledger/recovered-settlements.js'
 import { startRedis, withoutRedis } from './redis/server.js'
 import { memoryBalances, memoryLedger, type Balances, type LedgerRecord, type StateConfig } from '../../plugins/state/index.js'
@@ -172,14 +172,14 @@ t.test('a record that the store refuses is told, and holds up none behind it; on
   const records = Array.from({ length: 250 }, (_, at) => record(`r${at}`))
   const settled: string[] = []
   let tries = 0
-  let isAway = true
+  let away = maxRefusals + 1
   const settle: Balances['settle'] = async ({ id }) => {
     if (id === 'r7') {
       tries += 1
       throw new StoreDownError('failed', { refused: true })
     }
-    if (id === 'r8' && isAway) {
-      isAway = false
+    if (id === 'r8' && away > 0) {
+      away -= 1
       throw new StoreDownError('does not answer')
     }
     settled.push(id)

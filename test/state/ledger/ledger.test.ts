@@ -225,7 +225,7 @@ t.test('of a process that ended well no file is looked at again, however many it
   await ended.close()
   t.same(await unsettledIn(new FileLedger(path)), [])
   t.same(readdirSync(path).sort(), names.slice(1), 'a file that went meanwhile does not come back')
-  t.same(await idsIn(new FileLedger(path)), ['b', 'c', 'd'])
+  t.same(await idsIn(new FileLedger(path), { onDamage: (at) => t.fail(`${at} has its end, and no damage`) }), ['b', 'c', 'd'])
 
   const left = new FileLedger(path, { maxFileBytes: 1 })
   for (const id of ['e', 'f']) await left.append(record(id))
