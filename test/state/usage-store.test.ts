@@ -200,6 +200,7 @@ t.test('usage store', { skip: withoutPostgres }, async (t) => {
     await arrive(server, store, [february])
     while ((await tables()).length < 3) await pause(10)
     t.same(await tables(), ['usage_2024_02', 'usage_2024_03', 'usage_2024_04'], 'the next one is there before it begins')
+    t.notOk(existsSync(join(path, 'ledger', 'refused.jsonl')), 'what is too old is not wanted, and no mistake')
     await server.ask(`DROP TABLE ${store.schema}.usage_2024_02`)
     const late = record({ time: now - 9 * dayMs })
     now += 1

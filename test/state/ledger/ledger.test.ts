@@ -92,10 +92,14 @@ t.test('records of one moment share one write, and none is acknowledged before t
   const other = await open(join(path, 'other'))
   const { prototype } = Object(other).constructor
   await other.close()
-  const { datasync } = prototype
-  t.teardown(() => { prototype.datasync = datasync })
+  const { appendFile, datasync } = prototype
+  t.teardown(() => Object.assign(prototype, { appendFile, datasync }))
   const order: string[] = []
   const linesIn = (name: string): number => readFileSync(join(path, name), 'utf8').split('\n').length - 1
+  prototype.appendFile = async function (text: Buffer) {
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    await appendFile.call(this, text)
+  }
   prototype.datasync = async function () {
     order.push(`${readdirSync(path).filter((name) => name.endsWith('.ledger')).map(linesIn).join()} written`)
     await datasync.call(this)
@@ -140,6 +144,17 @@ t.test('a file ends by size and by age, and goes when it is old', async (t) => {
   now += 60_000
   await ledger.append(record('e'))
   t.same(await idsIn(ledger), ['c', 'd', 'e'])
+  await ledger.close()
+})
+
+t.test('a file that is written all the time ends when its first records are too old, and goes', async (t) => {
+  const path = t.testdir({})
+  let now = Date.now()
+  const ledger = new FileLedger(path, { keepMs: 3_600_000 }, () => now)
+  await ledger.append(record('a'))
+  now += 3_700_000
+  await ledger.append(record('b'))
+  t.same(await idsIn(ledger), ['b'])
   await ledger.close()
 })
 
