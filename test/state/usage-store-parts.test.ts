@@ -61,6 +61,10 @@ t.test('a backlog forgets files that are gone and knows whose time it cannot rea
   await backlog.note(new Map([[name, 10], ['another', 1]]))
   t.equal(backlog.has(name, 10), true)
   t.equal(backlog.has(name, 11), false, 'what nobody has looked at may be anything')
+  appendFileSync(join(path, name), 'another\n')
+  await backlog.look(() => 0)
+  t.equal(backlog.records, 1, 'a file of which the store has all may still grow')
+  await backlog.note(new Map([[name, 18]]))
   appendFileSync(join(path, name), 'end\n')
   await backlog.look(() => 0)
   t.match(backlog.files, [{ ended: true, records: 0 }])
@@ -93,6 +97,37 @@ t.test('what was not counted is not shipped: its file must not go', async (t) =>
   await backlog.look(() => 0)
   t.equal(backlog.has(name, bytes), false)
   t.equal(backlog.files.length, 0)
+})
+
+t.test('records that come while others are counted or shipped are counted once', async (t) => {
+  const path = folder(t)
+  const file = join(path, name)
+  const lines = [1, 2, 3, 4].map((time) => writeFrame(record({ time })))
+  const ends = lines.map((_, at) => lines.slice(0, at + 1).join('').length)
+  const upTo = (count: number): number => Number(ends[count - 1])
+  writeFileSync(file, lines.slice(0, 2).join(''))
+  const backlog = new Backlog(path)
+  await backlog.look(() => 0)
+  const [found] = backlog.files
+  if (found === undefined) throw new Error('there is one')
+  backlog.shipped(found, { end: upTo(1), records: 1, time: 2 })
+  t.match(backlog, { records: 1, since: 2 })
+  t.equal(backlog.has(name, upTo(2)), false, 'one waits')
+  appendFileSync(file, String(lines[2]))
+  backlog.shipped(found, { end: upTo(3), records: 2, time: 3 })
+  await backlog.look(() => 0)
+  t.equal(backlog.records, 0, 'what was shipped before it was counted does not wait')
+  t.equal(backlog.has(name, upTo(3)), true)
+  appendFileSync(file, String(lines[3]))
+  const look = { isDone: false }
+  const looking = backlog.look(() => 0).finally(() => { look.isDone = true })
+  while (!look.isDone) {
+    t.equal(backlog.has(name, upTo(4)), false)
+    await new Promise(setImmediate)
+  }
+  await looking
+  t.match(backlog, { records: 1, since: 4 })
+  t.equal(backlog.has(name, upTo(4)), false)
 })
 
 t.test('a file that goes between two looks at it is none', async (t) => {
