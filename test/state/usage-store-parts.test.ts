@@ -165,6 +165,31 @@ t.test('a file and a real store', { skip: withoutPostgres }, async (t) => {
     t.equal(file.shipped, 0)
   })
 
+  t.test('a connection that ends between the halves of a batch leaves the second one to be sent again', async (t) => {
+    const store = storeOf(server)
+    const path = folder(t)
+    const all = records(4)
+    writeFileSync(join(path, name), all.map(writeFrame).join(''))
+    const open = await UsageStore.open(readUsageStore(store), Date.now)
+    t.teardown(async () => await open.close())
+    const backlog = new Backlog(path)
+    await backlog.look(() => 0)
+    const [file] = backlog.files
+    if (file === undefined) throw new Error('there is a file')
+    const errors = [Object.assign(new Error('it has no place'), { code: '22003' }), null, new Error('the connection ended')]
+    const takeIn: UsageStore['takeIn'] = async (...batch) => {
+      const error = errors.shift()
+      if (error instanceof Error) throw error
+      return await open.takeIn(...batch)
+    }
+    const broken = new Proxy(open, { get: (real, field) => field === 'takeIn' ? takeIn : Reflect.get(real, field) })
+    await t.rejects(shipFile(broken, backlog, file, () => t.fail('none is refused')), { message: 'the connection ended' })
+    t.same(await idsIn(server, store), all.slice(0, 2).map(({ id }) => id).sort())
+    t.equal((await open.positions([name])).get(name), 0)
+    await shipFile(open, backlog, file, () => {})
+    await agrees(t, server, store, all)
+  })
+
   t.test('a file that begins while others are looked at is not shipped before the store is asked of all', async (t) => {
     const store = storeOf(server)
     const path = folder(t)

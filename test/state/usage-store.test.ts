@@ -113,6 +113,34 @@ t.test('usage store', { skip: withoutPostgres }, async (t) => {
     t.equal(told.length, 1, 'the next file asks how far those before it are read')
   })
 
+  t.test('one that is restored from a copy older than a file gets all of it', async (t) => {
+    const store = storeOf(server)
+    const state = await host(t, folder(t), store)
+    const all = records(10)
+    await keep(state, all)
+    await arrive(server, store, all)
+    await shipped(state)
+    await server.ask(`TRUNCATE ${['usage', 'usage_quarters', 'shipped_files'].map((table) => `${store.schema}.${table}`).join()}`)
+    all.push(...records(5))
+    await keep(state, all.slice(10))
+    await arrive(server, store, all)
+    await agrees(t, server, store, all)
+  })
+
+  t.test('a request without a price leaves the sum of the others as it is, before it and after it', async (t) => {
+    const store = storeOf(server)
+    const state = await host(t, folder(t), store)
+    const time = Date.UTC(2026, 10, 2)
+    const all = ['0.25', null, '0.5'].map((cost) => record({ cost, costParts: { input: cost }, time }))
+    all.push(...records(2, { cost: null, costParts: { input: null }, key: 'other', time }), record({ key: 'other', time }))
+    for (const [at, each] of all.entries()) {
+      await keep(state, [each])
+      await arrive(server, store, all.slice(0, at + 1))
+    }
+    await agrees(t, server, store, all)
+    t.same(await server.ask(`SELECT sum(unpriced)::int AS unpriced FROM ${store.schema}.usage_quarters`), [{ unpriced: 3 }])
+  })
+
   t.test('what a killed process left is shipped by another one of its folder, and a torn line is none', async (t) => {
     const store = storeOf(server)
     const path = folder(t)
