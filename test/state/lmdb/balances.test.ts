@@ -33,7 +33,7 @@ for (const which of ['a write of it', 'its end']) {
     const balances = lmdbBalances({ ...files, ...parts }, { holdTtlMs: 60_000 })
     await balances.hold(ask('a', 5))
     isFull = true
-    await t.rejects(balances.hold(ask('b', 7)), { message: 'the disk is full' })
+    await t.rejects(async () => await balances.hold(ask('b', 7)), { message: 'the disk is full' })
     isFull = false
     t.match(await balances.read('chat'), { held: 5, active: 1 })
     await balances.settle({ id: 'b', group: 'chat', key: 'ci', tokens: 3, late: [] })

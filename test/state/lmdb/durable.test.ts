@@ -1,6 +1,6 @@
 /** What a thread writes for a process, so that no request waits for its disk. */
 import { once } from 'node:events'
-import { mkdirSync, readdirSync, readlinkSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readlinkSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { MessageChannel } from 'node:worker_threads'
 import t from 'tap'
