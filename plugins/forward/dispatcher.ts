@@ -115,11 +115,11 @@ export class UpstreamDispatcher {
 
   /**
    * Called when the app closes. Running requests may end, because a reply whose caller has left is still read for its
-   * usage. Resolves when all have ended.
+   * usage; of what was left alone, whose callers are gone, nothing is read. Resolves when all have ended.
    */
   async destroy (): Promise<void> {
     this.#transport.slow.end()
-    this.#closed ??= Promise.all([this.#agent.close(), this.#others.close()])
+    this.#closed ??= Promise.all([this.#agent.close(), this.#others.destroy()])
     await this.#closed
   }
 }

@@ -231,6 +231,21 @@ t.test('a model request does not wait for the connections of what is left alone'
   t.equal((await other).statusCode, 200)
 })
 
+t.test('an app closes while an upstream is silent to a request left alone whose caller has gone', async (t) => {
+  const upstream = await startUpstream(t)
+  const app = Fastify()
+  await app.register(llmGateway, { ...gatewayOptions(upstream.url), routes: false })
+  await app.register(httpProxy, { upstream: upstream.url, prefix: '/v1', rewritePrefix: '/v1', ...proxyOptions({ unknown: 'forward' }) })
+  const url = await app.listen({ port: 0, host: '127.0.0.1' })
+  upstream.queue({ stallAt: 'headers' })
+  const caller = new AbortController()
+  const asked = fetch(`${url}/v1/files`, { headers, signal: caller.signal })
+  await upstream.arrivals.next()
+  caller.abort()
+  await t.rejects(asked)
+  await app.close()
+})
+
 t.test('a host that reads replies itself still gets a stream, and a group\'s own upstream wins over the mount\'s', async (t) => {
   const mounted = await startUpstream(t)
   const own = await startUpstream(t)
