@@ -19,7 +19,8 @@ function watchShipping (shipping: Shipping, recorder: Recorder, log: FastifyBase
     recorder.gauge('ledger_unshipped_records', () => [{ labels: {}, value: shipping.unshipped }]),
     recorder.gauge('ledger_lag_seconds', () => [{ labels: {}, value: shipping.lagMs / 1_000 }]),
     shipping.onTrouble((err, again) => {
-      if (!again) writeLog(log, 'error', { err }, 'usage records do not reach the usage store: they wait in the files of the ledger')
+      if (again) return
+      writeLog(log, 'error', { err }, 'the usage store failed or refused: what it lacks is in the files of the ledger, or in refused.jsonl')
     }),
   ]
 }
