@@ -1,6 +1,6 @@
 import type { Endpoint } from '../protocols/index.js'
 import { folded } from '../core/body/folded.js'
-import type { JsonObject } from '../core/body/json-object.js'
+import { isObject, type JsonObject } from '../core/body/json-object.js'
 
 export interface OtherSpelling {
   readonly key: string
@@ -13,7 +13,15 @@ export interface OtherSpelling {
  * beside `model`: otherwise a caller could have one model checked and another one served. Null for none.
  */
 export function otherSpelling (json: JsonObject, endpoint: Endpoint): OtherSpelling | null {
-  const fields = fieldsOf(endpoint)
+  for (const [place, fields] of fieldsOf(endpoint)) {
+    const inner = place === '' ? json : json[place]
+    const found = isObject(inner) ? otherIn(inner, fields) : null
+    if (found !== null) return found
+  }
+  return null
+}
+
+function otherIn (json: JsonObject, fields: ReadonlyMap<string, string>): OtherSpelling | null {
   for (const key in json) {
     // Nearly all keys are plain and need no folding.
     const field = fields.get(/[^a-z0-9_]/.test(key) ? folded(key) : key)
@@ -22,19 +30,23 @@ export function otherSpelling (json: JsonObject, endpoint: Endpoint): OtherSpell
   return null
 }
 
-const known = new WeakMap<Endpoint, ReadonlyMap<string, string>>()
+type Fields = ReadonlyMap<string, Map<string, string>>
 
-/** By their folded names. Computed once for each endpoint. */
-function fieldsOf (endpoint: Endpoint): ReadonlyMap<string, string> {
+const known = new WeakMap<Endpoint, Fields>()
+
+/** By their folded names, below the field that has them; at first those of the body itself. Computed once for each endpoint. */
+function fieldsOf (endpoint: Endpoint): Fields {
   const before = known.get(endpoint)
   if (before !== undefined) return before
   const { modelField, otherModels, modelsWithin, boundIdField, output } = endpoint
-  const paths = [
+  const names = [
     modelField ?? [], boundIdField ?? [], 'stream', output?.tools === undefined ? [] : 'tools',
     [...otherModels, ...modelsWithin?.places ?? []].map((path) => path.split('.', 1)), estimatedBy(endpoint).map(([first]) => first),
   ]
-  const names = paths.flat(2).map(String)
-  const fields = new Map(names.map((name) => [folded(name), name]))
+  const fields = new Map([['', new Map(names.flat(2).map((name) => [folded(String(name)), String(name)]))]])
+  for (const [place = '', name] of [...output?.max ?? [], ...output?.choices ?? []]) {
+    if (name !== undefined) fields.set(place, (fields.get(place) ?? new Map<string, string>()).set(folded(name), name))
+  }
   known.set(endpoint, fields)
   return fields
 }

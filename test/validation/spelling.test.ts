@@ -26,6 +26,7 @@ const headers = {
 }
 const chat = '"messages":[{"role":"user","content":"x"}]'
 const requests = (model: string): string => `{"requests":[{"model":"models/small",${model}"content":{"parts":[{"text":"x"}]}}]}`
+const settings = (given: string): string => `{"contents":[{"parts":[{"text":"x"}]}],${given}}`
 
 t.test('a body that some servers read in another way than it is checked here is refused', async (t) => {
   const upstream = await startUpstream(t)
@@ -44,6 +45,8 @@ t.test('a body that some servers read in another way than it is checked here is 
     ['/v1/messages', `{"model":"small","max_tokens":1,"Inference_Geo":"us",${chat}}`, 400],
     ['/v1beta/models/small:generateContent', '{"contents":[{"parts":[{"text":"x"}]}],"servicetier":"priority"}', 400],
     ['/v1beta/models/small:generateContent', '{"contents":[{"parts":[{"text":"x"}]}],"Tools":[{"googleSearch":{}}]}', 400],
+    ['/v1beta/models/small:generateContent', settings('"generationConfig":{"maxOutputTokens":1,"MaxOutputTokens":65536}'), 400],
+    ['/v1beta/models/small:generateContent', settings('"generation_config":{"Candidate_Count":8}'), 400],
     ['/v1/responses', '{"model":"small","input":"x","max_tool_calls":1,"Max_Tool_Calls":99,"tools":[{"type":"web_search"}]}', 400],
     ['/v1/responses', '{"model":"small","input":"x","Background":true}', 400],
     ['/v1/embeddings', '{"model":"small","input":"x","Model":"big"}', 400],
