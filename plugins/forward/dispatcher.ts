@@ -36,6 +36,8 @@ export class UpstreamDispatcher {
   readonly #others: Agent
   readonly #transport: Transport
   readonly #queue: ConnectionQueue
+  /** Per request: undici's connector takes the name in its address first. */
+  readonly #tlsName: object
   #closed: Promise<unknown> | null = null
   // Read by reply-from under these names.
   readonly headersTimeout: number
@@ -47,6 +49,7 @@ export class UpstreamDispatcher {
     this.bodyTimeout = idleTimeoutMs
     this.#transport = { drains: new DrainBudget(drain), headers: new HeaderReader(), slow: new SlowReaders(idleTimeoutMs) }
     this.#queue = new ConnectionQueue(options)
+    this.#tlsName = { servername: tls['servername'] }
     const agentOptions = { connections, pipelining: 1, connect: { timeout: connectTimeoutMs, ...tls } }
     this.#agent = new UpstreamAgent(agentOptions)
     this.#others = new UpstreamAgent(agentOptions)
@@ -60,7 +63,7 @@ export class UpstreamDispatcher {
       return
     }
     if (context === null) {
-      this.#others.request(options, done)
+      this.#others.request(Object.assign(options, this.#tlsName), done)
       return
     }
     const { destination } = context
@@ -109,7 +112,7 @@ export class UpstreamDispatcher {
 
   #queued (options: Dispatcher.DispatchOptions, context: ExchangeContext, handler: ReplyHandler): void {
     this.#queue.send(String(options.origin), context, handler, (placed) => {
-      dispatchTraced(this.#agent, inPieces(options), context.llm, placed)
+      dispatchTraced(this.#agent, Object.assign(inPieces(options), this.#tlsName), context.llm, placed)
     })
   }
 
