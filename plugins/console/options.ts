@@ -40,7 +40,9 @@ export function checkConsoleOptions (options: ConsoleOptions): void {
   checkOptions('console', options, { path: 'a string', listen: 'an object', hosts: 'anything' })
   const { path, listen, hosts } = options
   checkHosts('console.hosts', hosts)
-  if (path !== undefined && !/^\/./.test(path)) throw new OptionError('console.path', 'must begin with a slash and go on')
+  if (path !== undefined && !/^\/[^?#%]+$/.test(path)) {
+    throw new OptionError('console.path', 'must begin with a slash and go on, without ?, # and %')
+  }
   if (listen !== undefined) checkOptions('console.listen', listen, { port: 'a whole number of at least 0', host: 'a string' })
   if (path === undefined && listen?.port === undefined) throw new OptionError('console', 'needs a path or listen.port')
 }

@@ -100,8 +100,8 @@ export function checkMetricsOptions (options: MetricsOptions): void {
   checkMethods('metrics.peers', others.peers, ['counted', 'join', 'refresh', 'cells'])
   checkMethods('metrics.meterProvider', others.meterProvider, ['getMeter'])
   checkMethods('metrics.registry', others.registry, ['getSingleMetric', 'registerMetric', 'metrics'])
-  if (path !== undefined && path !== false && (typeof path !== 'string' || !/^\/./.test(path))) {
-    throw new OptionError('metrics.path', 'must be false or begin with a slash')
+  if (path !== undefined && path !== false && (typeof path !== 'string' || !/^\/[^?#%]+$/.test(path))) {
+    throw new OptionError('metrics.path', 'must be false, or begin with a slash and go on, without ?, # and %')
   }
   checkHosts('metrics.hosts', hosts)
   checkTexts('metrics.models', models)

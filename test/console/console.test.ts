@@ -182,6 +182,8 @@ t.test('it needs a place, and a wrong option names itself', async (t) => {
     [{ listen: {} }, /console needs a path or listen\.port/],
     [{ path: 'console' }, /console\.path/],
     [{ path: '/' }, /console\.path/],
+    [{ path: '/a?b' }, /console\.path/],
+    [{ path: '/a%20b' }, /console\.path/],
     [{ listen: { port: -1 } }, /console\.listen\.port/],
     [{ colour: 'red' }, /console\.colour/],
     [{ path: '/console', hosts: 'gateway.example' }, /console\.hosts must be a list/],

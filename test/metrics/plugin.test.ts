@@ -133,7 +133,9 @@ t.test('wrong options are told by name', async (t) => {
     semconv: 'old',
     colour: 'red',
   }
-  const others = [['registry', { metrics: async () => '' }], ['meterProvider', {}], ['path', ['/a']]] as const
+  const others = [
+    ['registry', { metrics: async () => '' }], ['meterProvider', {}], ['path', ['/a']], ['path', '/a?b'], ['path', '/a%20b'],
+  ] as const
   for (const [name, value] of [...Object.entries(wrong), ...others]) {
     const app = Fastify()
     t.teardown(() => app.close())

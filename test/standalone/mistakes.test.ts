@@ -189,8 +189,12 @@ t.test('every mistake names its path, and of values only what cannot be a secret
     ],
     [
       'a metrics path without its slash', file({ rest: 'metrics: { path: metrics }' }),
-      'metrics.path: is not valid: it must begin with a slash',
+      'metrics.path: is not valid: it must begin with a slash and go on, without ?, # and %',
     ],
+    ...['/metrics?x', '/a%20b', '/a#b'].map((path): [string, string, string] => [
+      'a path that no request has', file({ rest: `metrics: { path: "${path}" }` }),
+      'metrics.path: is not valid: it must begin with a slash and go on, without ?, # and %',
+    ]),
     ...['0.0.0.0/0', '::/0'].map((network): [string, string, string] => [
       'proxies everywhere', file({ rest: `listen: { trustProxy: [0.0.0.0/1, "${network}"] }` }),
       'listen.trustProxy[1]: must be an address, a network such as 10.0.0.0/8, or one of loopback, linklocal, uniquelocal',
