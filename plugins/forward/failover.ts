@@ -75,7 +75,10 @@ export class Failover implements AttemptListener {
   #over (end: 'complete' | 'broken'): void {
     const left = this.#isOver
     this.#isOver = true
-    this.attempts.over(left ? 'left' : end)
+    const { abortedBy } = this.#context.llm
+    // At the last event the caller has all that there is.
+    if (left) this.attempts.over(abortedBy === 'client' ? 'left' : 'complete')
+    else this.attempts.over(end)
   }
 
   failed (failure: Failure): void {

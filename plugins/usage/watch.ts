@@ -30,11 +30,14 @@ export function watch (
     if (!body.readableEnded && !isLeft) llm.abortedBy ??= 'upstream'
   })
   const through = tapped(llm, tap)
-  // The body is no longer read if the caller has left, or a host's hook replaced it.
-  reply.raw.once('close', () => {
-    isLeft = !through.writableFinished && !through.destroyed
-    if (isLeft) through.destroy()
-  })
+  llm.exchange = {
+    // The body is no longer read if the caller has left, or a host's hook replaced it.
+    callerGone () {
+      isLeft = !through.writableFinished && !through.destroyed
+      if (isLeft) through.destroy()
+    },
+    get lastEventSeen () { return tap.lastEventSeen },
+  }
   cutWith(through, reply, llm)
   pipeline(body, through, (error) => {
     if (error != null) breakOff(llm, tap, error, isLeft)

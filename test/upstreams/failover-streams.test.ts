@@ -136,6 +136,21 @@ t.test('a caller that leaves a stream of a pool takes it along', async (t) => {
   })
 })
 
+t.test('a caller that leaves a stream of a pool at its last event had all of it', async (t) => {
+  const gateway = await startPool(t, { rules: inOrder })
+  const { length } = replyFixture('responses.sse')
+  gateway.members[0]?.queue({ headers: stream, fixture: 'responses.sse', stallAt: length })
+  const url = await listen(gateway.app)
+  const { request, reply } = call(`${url}/v1/responses`, { body: JSON.stringify({ model: 'gpt-5', input: 'Hi', stream: true }) })
+  let bytes = 0
+  for await (const chunk of await reply) {
+    bytes += chunk.length
+    if (bytes >= length) break
+  }
+  request.destroy()
+  t.match(await gateway.settled.next(), { outcome: 'ok', routing: { attempts: [{ upstream: 'm0', result: 'ok', status: 200 }] } })
+})
+
 t.test('a member whose every stream breaks off is left alone, and one whose callers leave is not', async (t) => {
   const gateway = await startPool(t, { rules: inOrder })
   const [first] = gateway.members

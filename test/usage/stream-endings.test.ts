@@ -54,6 +54,24 @@ function begun (fixture: string, without: number): Buffer {
 const asEvents = { headers: { 'content-type': 'text/event-stream' } }
 
 for (const host of hosts) {
+  t.test(`${host.name}: a caller that leaves at the last event had all of its stream`, async (t) => {
+    const upstream = await startUpstream(t)
+    const { app, settled } = await host.start(t, upstream.url)
+    const base = await listen(app)
+    for (const { endpoint, url, body, fixture } of cases.filter(({ fixture }) => /^(?:chat|messages|responses)/.test(fixture))) {
+      const { length } = replyFixture(fixture)
+      upstream.queue({ ...asEvents, fixture, stallAt: length })
+      const { request, reply } = call(base + url, { headers, body })
+      let bytes = 0
+      for await (const chunk of await reply) {
+        bytes += chunk.length
+        if (bytes >= length) break
+      }
+      request.destroy()
+      t.match(await settled.next(), { outcome: 'ok', abortedBy: null, usage: { missing: null, tokens: {} } }, endpoint)
+    }
+  })
+
   /** The gateway's own transport tells in words what a host's mount can only tell by cutting the connection. */
   const inWords = host.drains
 
