@@ -32,8 +32,12 @@ async function registerCosts (app: FastifyInstance, options: CostsOptions): Prom
   if (options.unpriced === 'refuse') {
     app.addHook('preHandler', function llmGatewayCosts (request, reply, done) {
       const llm = modelCallOf(request)
-      if (llm === null || llm.endpoint.metered === 'no' || forecast.isPriced(llm)) done()
-      else refuse(request, reply, llm.endpoint.family, gatewayError('model_not_priced'))
+      if (llm === null || llm.endpoint.metered === 'no' || forecast.isPriced(llm)) {
+        done()
+        return
+      }
+      gateway.recorder.limitRejected(llm.auth.group?.id ?? 'none', 'price')
+      refuse(request, reply, llm.endpoint.family, gatewayError('model_not_priced'))
     })
   }
   if (header) addCostHeader(app, (llm) => costOf(table, llm, factorOf(llm.routing.upstream))?.exact.amount ?? null)

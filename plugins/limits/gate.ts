@@ -48,7 +48,7 @@ export class Gate {
     const output = outputBound(llm, sizes)
     const tooLarge = input + output > mostTokens(ticket.parties)
     const cost = this.#costOf(ticket, llm, input, output)
-    if (cost === null) return gatewayError('model_not_priced')
+    if (cost === null) return this.#unpriced(llm)
     return this.#judge(
       this.#admission.hold(ticket, { tokens: input + output, cost: cost.all }, { tokens: input, cost: cost.input }), llm, tooLarge
     )
@@ -77,7 +77,7 @@ export class Gate {
     const { key, group } = llm.auth
     const { pricing } = this.#gateway
     if (!hasMoneyBudget(key?.limits) && !hasMoneyBudget(group?.limits)) return null
-    return pricing?.unpriced === 'allow' || pricing?.forecast(llm, 0, 0) != null ? null : gatewayError('model_not_priced')
+    return pricing?.unpriced === 'allow' || pricing?.forecast(llm, 0, 0) != null ? null : this.#unpriced(llm)
   }
 
   async #authorize (authorize: Authorize, llm: ModelCall, request: FastifyRequest): Promise<GatewayError | null> {
@@ -99,10 +99,15 @@ export class Gate {
   }
 
   #verdict (answer: Answer, llm: ModelCall, tooLarge: boolean): GatewayError | null {
+    if (answer !== 'store down' && answer.ok) return null
+    this.#rejected(llm, answer === 'store down' ? 'store' : answer.limit)
     if (answer === 'store down') return gatewayError('limit_store_unavailable')
-    if (answer.ok) return null
-    this.#rejected(llm, answer.limit)
     return limitError(answer, llm.endpoint.family, this.#rules.balanceStatus, tooLarge)
+  }
+
+  #unpriced (llm: ModelCall): GatewayError {
+    this.#rejected(llm, 'price')
+    return gatewayError('model_not_priced')
   }
 
   #rejected (llm: ModelCall, limit: string): void {

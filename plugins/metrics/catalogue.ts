@@ -90,7 +90,7 @@ export const catalogue = {
   path_refusals_total: counter(['family', 'reason'], '{request}',
     'Requests refused for their path, which lead to no endpoint and are in no other counter, by the family of their caller.'),
   limit_rejections_total: counter(['group', 'limit'], '{request}',
-    'Requests refused because a limit was reached.'),
+    'Requests refused because a limit was reached, its store was away (store), or a model has no price (price).'),
   ledger_write_failures_total: counter([], '{write}',
     'Writes of usage records that the disk refused. The records wait in memory, and are tried again each second.'),
   ledger_unshipped_records: gauge([], '{record}', 'max',

@@ -5,7 +5,7 @@ import fastify from 'fastify'
 import t from 'tap'
 import { gatewayOf } from '../../plugins/core/gateway.js'
 import { modelRequestOf } from '../../plugins/core/call/model-request-view.js'
-import llmGateway, { proxyOptions } from '../../plugins/index.js'
+import llmGateway, { costs, metrics, proxyOptions } from '../../plugins/index.js'
 import { memoryKeys, memoryLedger, type LedgerRecord } from '../../plugins/state/index.js'
 import { call, listen, read, secret, startGateway } from '../helpers/gateway.js'
 import { sha256, startUpstream } from '../helpers/upstream.js'
@@ -230,6 +230,16 @@ t.test('an advisor costs what its model does, or what the first has for tools; a
   t.equal(await advise('cheap', 'dear', 100_000), 'budget_exceeded', 'it is held at the price of the advisor')
 })
 
+t.test('they are, and are counted, where nobody asks for a key', async (t) => {
+  const app = fastify()
+  t.after(async () => await app.close())
+  await app.register(metrics)
+  await app.register(costs, { models, unpriced: 'refuse' })
+  await app.register(httpProxy, { ...proxyOptions(), upstream: 'http://127.0.0.1:9', prefix: '/v1', rewritePrefix: '/v1' })
+  t.equal((await app.inject({ ...ask('unheard-of'), method: 'POST' })).statusCode, 403)
+  t.match((await app.inject('/metrics')).body, 'llm_gateway_limit_rejections_total{group="none",limit="price"} 1')
+})
+
 t.test('in a mount of the host nobody knows another name', async (t) => {
   const upstream = await startUpstream(t)
   const app = fastify()
@@ -264,6 +274,7 @@ t.test('models without a price can be refused', async (t) => {
   t.equal(refused.statusCode, 403)
   t.match(refused.json(), { error: { code: 'model_not_priced' } })
   t.hasStrict(await settled.next(), { errorCode: 'model_not_priced', cost: null })
+  t.match((await app.inject('/metrics')).body, 'llm_gateway_limit_rejections_total{group="all",limit="price"} 1')
   upstream.queue({ headers: json, body: chat })
   t.equal((await app.inject(ask())).statusCode, 200)
   t.equal(

@@ -210,6 +210,7 @@ t.test('a model without a price is refused where a budget is in money, unless mo
   const some = await gateway(t, { group })
   priced(some, (model) => model === 'm' ? null : 5)
   t.match(await some.chat(), { status: 403, json: { error: { code: 'model_not_priced' } } })
+  t.match(await some.metrics(), 'llm_gateway_limit_rejections_total{group="all",limit="price"} 1')
   t.equal((await some.chat({ model: 'priced' })).status, 200)
   const open = await gateway(t, { group })
   priced(open, () => null, { unpriced: 'allow' })

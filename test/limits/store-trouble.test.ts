@@ -86,12 +86,13 @@ t.test('that the store cannot answer is told with its reason, and not for each r
 
 t.test('closed: 503 that may be tried again, never 401 and never for free', async (t) => {
   const balances = new FarStore()
-  const { chat, upstream, quiet } = await setup(t, { group, limits: { balances } })
+  const { app, chat, upstream, quiet } = await setup(t, { group, limits: { balances } })
   t.equal((await chat({ max_tokens: 10 })).status, 200)
   balances.mode = 'down'
   const refused = await chat({ max_tokens: 10 })
   t.match(refused, { status: 503, headers: { 'retry-after': '1' }, json: { error: { code: 'limit_store_unavailable' } } })
   t.equal(refused.headers['x-should-retry'], undefined)
+  t.match((await app.inject('/metrics')).body, 'llm_gateway_limit_rejections_total{group="all",limit="store"} 1')
   t.equal(upstream.seen.length, 1)
   balances.mode = 'up'
   t.equal((await chat({ max_tokens: 10 })).status, 200)
