@@ -50,7 +50,10 @@ export interface LedgerRecord extends TokenUsage, LedgerCost {
   /** The upstream's own name for it, if that differs. */
   readonly upstreamModel?: string
   readonly outcome: Outcome
-  /** Tokens taken from the balances. Differs from the sum of the leaves only if the reply broke off. */
+  /**
+   * Tokens taken from the balances: the sum of the leaves, and of `bill.tools` if it names its model; another number if the reply broke
+   * off.
+   */
   readonly charged: number
   /** Parties whose store was away when the request was admitted: charged when it is back. */
   readonly late: readonly Scope[]
