@@ -19,9 +19,7 @@ export interface Finding {
 /** One finding for each upstream that is not simulated, and each family that groups use it for. */
 export async function examineAll (config: GatewayConfig, timeoutMs: number): Promise<Finding[]> {
   const real = Object.entries(config.upstreams).flatMap(([name, entry]) => entry.simulate === true ? [] : [[name, entry] as const])
-  const agent = new UpstreamAgent({
-    connect: { timeout: timeoutMs, ...Object(config.forward)['tls'] }, headersTimeout: timeoutMs, bodyTimeout: timeoutMs,
-  })
+  const agent = new UpstreamAgent({ connect: { timeout: timeoutMs }, headersTimeout: timeoutMs, bodyTimeout: timeoutMs })
   try {
     const all = [...readUpstreams(Object.fromEntries(real)).values()]
     return await Promise.all(all.flatMap((upstream) => familiesOf(upstream, config).map(async (family) => await examine(
