@@ -5,9 +5,9 @@ import type { ConfiguredParties } from '../core/money/budget-status.js'
 import type { Gateway } from '../core/gateway.js'
 
 /** All of them for every group: an issued key may have any limit. */
-const limitNames = Object.keys(
-  { requests: true, tokens: true, concurrency: true, balance: true, budget: true } satisfies Record<LimitName, true>
-)
+const limitNames = Object.keys({
+  requests: true, tokens: true, concurrency: true, balance: true, budget: true, store: true, price: true,
+} satisfies Record<LimitName | 'store' | 'price', true>)
 
 /** Starts these counters at 0. */
 export function expectCounts ({ recorder, parties }: Gateway): void {

@@ -90,7 +90,7 @@ export class Gate {
       return error
     } catch (error) {
       writeLog(request.log, 'error', { err: error }, 'limits.authorize failed')
-      return gatewayError('limit_store_unavailable')
+      return this.#verdict('store down', llm, false)
     }
   }
 

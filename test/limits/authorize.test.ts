@@ -31,10 +31,11 @@ t.test('a host may join the decision, or replace it', async (t) => {
 })
 
 t.test('a host that fails lets nothing pass', async (t) => {
-  const { chat, upstream } = await setup(t, { limits: { authorize: () => { throw new Error('secret detail') } } })
+  const { app, chat, upstream } = await setup(t, { limits: { authorize: () => { throw new Error('secret detail') } } })
   const answer = await chat()
   t.match(answer, { status: 503, headers: { 'retry-after': '1' }, json: { error: { code: 'limit_store_unavailable' } } })
   t.notMatch(JSON.stringify(answer), 'secret detail')
+  t.match((await app.inject('/metrics')).body, 'llm_gateway_limit_rejections_total{group="all",limit="store"} 1')
   t.equal(upstream.seen.length, 0)
 })
 

@@ -147,6 +147,7 @@ t.test('what the configuration tells is there at 0: a first event of each is a r
   for (const [period, percent] of [['day', 50], ['day', 100], ['month', 80]]) {
     t.equal(before.get(`llm_gateway_budget_warnings_total{group="few",period="${period}",percent="${percent}"}`), 0)
   }
+  for (const limit of ['store', 'price']) t.equal(before.get(`llm_gateway_limit_rejections_total{group="few",limit="${limit}"}`), 0)
   t.equal(before.get('llm_gateway_failovers_total{pool="both",reason="connect"}'), 0)
 })
 
@@ -163,9 +164,9 @@ t.test('a reload adds its own and makes none twice; there is an end to it', asyn
     return samplesOf(body)
   }
   const rejections = (samples: Map<string, number>): string[] => [...samples.keys()].filter((name) => /limit_rejections_total/.test(name))
-  t.equal(rejections(await scrape('one')).length, 5)
-  t.equal(rejections(await scrape('one')).length, 5)
-  t.equal(rejections(await scrape('two')).length, 10)
+  t.equal(rejections(await scrape('one')).length, 7)
+  t.equal(rejections(await scrape('one')).length, 7)
+  t.equal(rejections(await scrape('two')).length, 14)
   const many = (prefix: string): string[][] => Array.from({ length: maxExpected }, (_, i) => [`${prefix}${i}`, 'requests'])
   const meters = newMeters({ maxCells: 1 })
   meters.recorder.expect('limit_rejections_total', many('a'))
