@@ -228,12 +228,11 @@ t.test('what two servers could read in two ways is refused: another coding than 
 t.test('who takes nothing of what it asks for is cut, and so is who asks for nothing; who waits for a slow upstream is not', async (t) => {
   const upstream = await startUpstream(t)
   const { origin, log } = await start(t, yaml(upstream.url, ['key-a'], 'forward: { idleTimeoutMs: 1000 }'))
-  let release = (): void => {}
-  const gate = new Promise<void>((resolve) => { release = resolve })
-  upstream.queue({ fixture: 'chat_completions.include_usage.sse', before: async () => await gate })
+  // Without a head, as the same time holds for a body that stalls.
+  upstream.queue({ stallAt: 'headers' })
   const waiting = caller(origin)
   waiting.socket.write(whole)
-  while (upstream.seen.length === 0) await wait(10)
+  const { raw: { res: held } } = await upstream.requests.next()
   const [idle, greedy] = [caller(origin), caller(origin)]
   greedy.socket.pause()
   // More than all buffers on the way hold, and one more behind it: in one write, as what comes later may not be read any more.
@@ -242,7 +241,7 @@ t.test('who takes nothing of what it asks for is cut, and so is who asks for not
   t.match(log(), /"aborted_by":"client"/)
   greedy.socket.resume()
   await Promise.all([gone(greedy), gone(idle)])
-  release()
+  held.writeHead(200, { 'content-type': 'text/event-stream' }).end('data: [DONE]\n\n')
   await waiting.seen(/\[DONE\]/)
   waiting.socket.destroy()
 })
