@@ -53,12 +53,15 @@ export function relayedEstimate ({ upstreamReply: { bytes: replyBytes }, stream 
   return Math.ceil(replyBytes / (stream ? streamedBytesPerToken : bytesPerToken))
 }
 
-/** The largest over all spellings: upstreams differ in which one counts, so a caller could have one held and another one served. */
+/**
+ * The largest over all spellings: upstreams differ in which one counts, so a caller could have one held and another one served. JSON of
+ * protocol buffers may have a number as a text.
+ */
 function largestCount (json: unknown, paths: ReadonlyArray<readonly string[]>): number | null {
   let largest: number | null = null
   for (const path of paths) {
-    const value = valueAt(json, path)
-    if (typeof value === 'number' && Number.isSafeInteger(value) && value > (largest ?? 0)) largest = value
+    const value = Number(valueAt(json, path))
+    if (Number.isSafeInteger(value) && value > (largest ?? 0)) largest = value
   }
   return largest
 }

@@ -28,7 +28,7 @@ async function serve (t: Test, path: string, payload: object, reply: object, cos
     limits: { balances },
   })
   upstream.respond = () => ({ headers: { 'content-type': 'application/json' }, body: reply })
-  const headers = { authorization: `Bearer ${secret}`, 'anthropic-version': '2023-06-01' }
+  const headers = { authorization: `Bearer ${secret}`, 'x-goog-api-key': secret, 'anthropic-version': '2023-06-01' }
   const statuses = await Promise.all(Array.from({ length: times }, async () =>
     (await app.inject({ method: 'POST', url: path, headers, payload })).statusCode))
   for (let at = 0; at < statuses.length; at += 1) await settled.next()
@@ -47,6 +47,16 @@ t.test('a budget for 50 requests with three searches each serves 50 of 300 at on
 t.test('a budget for 50 requests with two pictures each serves 50 of 300 at once', async (t) => {
   const reply = { created: 1, data: [{ url: 'https://a.example' }, { url: 'https://b.example' }] }
   t.same(await serve(t, '/v1/images/generations', { model: 'painter', prompt: 'x', n: 2 }, reply, 4), { served: 50, spent: 4_000_000_000 })
+})
+
+t.test('a budget for 50 requests with four answers each, told in a text, serves 50 of 300 at once', async (t) => {
+  const generationConfig = { maxOutputTokens: 250, candidateCount: '4' }
+  const usageMetadata = { candidatesTokenCount: 1_000, totalTokenCount: 1_000 }
+  const reply = { candidates: [{ finishReason: 'STOP' }], usageMetadata, modelVersion: 'chat' }
+  const payload = { contents: [{ parts: [{ text: 'Hi' }] }], generationConfig }
+  // 50 x 0.01, and the estimate of their bytes for the last of them.
+  const { served, spent } = await serve(t, '/v1beta/models/chat:generateContent', payload, reply, 0.502)
+  t.same({ served, spent }, { served: 50, spent: 500_000_000 })
 })
 
 t.test('what is declared and not used costs nothing', async (t) => {

@@ -31,6 +31,8 @@ t.test('a request may use its own tokens and the output that it asks for, within
     [gemini({ max_output_tokens: 7 }), 7],
     [gemini({ max_output_tokens: 7, candidate_count: 2 }, 'generation_config'), 14],
     [gemini({ maxOutputTokens: 1, max_output_tokens: 7, candidateCount: 1, candidate_count: 3 }), 21],
+    [gemini({ maxOutputTokens: '7', candidateCount: '2' }), 14],
+    [gemini({ maxOutputTokens: 'seven', candidateCount: '' }), 50],
   ]
   for (const [llm, output] of cases) t.equal(outputBound(llm, sizes), output)
 })
