@@ -14,7 +14,7 @@ export interface Bill {
   readonly factor: Decimal
 }
 
-const units: readonly BilledUnit[] = ['search', 'file_search', 'second']
+const units: readonly BilledUnit[] = ['search', 'file_search', 'container', 'second']
 
 /** Null for a request that reported nothing to charge. `row`: null if the list has none for its model. */
 export function priceBill (bill: Bill, row: PriceRow | null): Priced | null {

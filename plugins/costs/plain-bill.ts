@@ -23,8 +23,8 @@ function scaleFor ({ scale, above }: PlainSheet, usage: TokenUsage): Scale {
 
 /** Images are among the tokens if those were reported. */
 function isPlainly (served: Served): boolean {
-  const { tools, counts: { search = 0, file_search: files = 0, second = 0 } } = served
-  return tools === null && search === 0 && files === 0 && second === 0 && isCommonlyServed(served)
+  const { tools, counts: { search = 0, file_search: files = 0, container = 0, second = 0 } } = served
+  return tools === null && search === 0 && files === 0 && container === 0 && second === 0 && isCommonlyServed(served)
 }
 
 /** Counts are whole and never negative, so if the sum is safe, every step of it was exact. */

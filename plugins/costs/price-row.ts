@@ -15,7 +15,7 @@ export const rateNames: readonly string[] = [
 
 /** Everything that has a price per unit. `searched`: once for a request that searched; `request`: for each request. */
 export type EachName = BilledUnit | 'searched' | 'request'
-export const eachNames: readonly EachName[] = ['search', 'file_search', 'image', 'second', 'searched', 'request']
+export const eachNames: readonly EachName[] = ['search', 'file_search', 'container', 'image', 'second', 'searched', 'request']
 
 /** Price of one token, by rate name. */
 export type Rates = ReadonlyMap<string, Decimal>

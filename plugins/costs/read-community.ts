@@ -3,13 +3,13 @@
  * https://github.com/BerriAI/litellm/blob/main/model_prices_and_context_window.json
  *
  * Its own conventions are kept: output prices apply to reasoning that has none of its own, and one price of a cache write applies to five
- * minutes and to unknown lifetimes. Fields for what no reply reports (pixels, storage, a session) are ignored.
+ * minutes and to unknown lifetimes. Fields for what no reply reports (pixels, storage) are ignored. Containers have an entry of their own.
  */
 import { inclusiveThresholds, searchedByRequest } from '../protocols/price-conventions.js'
 import { shifted, type Decimal } from '../core/money/decimal.js'
 import { plainSheet } from './plain-bill.js'
 import type { EachName, Path, PriceRow, Rates, Report, Sheet, Step, Variant } from './price-row.js'
-import { isObject, type JsonObject } from '../core/body/json-object.js'
+import { isObject, valueAt, type JsonObject } from '../core/body/json-object.js'
 import { readFactor, readPrice } from './read-row.js'
 
 /** Highest plausible price of a token. */
@@ -19,6 +19,7 @@ const maxEach = { units: 1_000n, places: 0 }
  * The list is written by programs, with numbers such as 8.000000000000001e-07: they are read as the same number rounded to so many digits.
  */
 const floatDigits = 17
+const containerField = 'code_interpreter_cost_per_session'
 /** Keys of the list that are no models. */
 const notModels: ReadonlySet<string> = new Set(['sample_spec', 'fallback_generalizations'])
 
@@ -54,7 +55,8 @@ export function isCommunityList (value: JsonObject): boolean {
 export function readCommunityList (list: JsonObject, report: Report): Map<string, PriceRow[]> {
   const models = Object.entries(list).filter(([name]) => !notModels.has(name))
   return new Map(models.flatMap(([name, entry]): Array<[string, PriceRow[]]> => {
-    if (isObject(entry)) return [[name, [readEntry(entry, [name], report)]]]
+    const container = valueAt(list, [`${String(valueAt(entry, ['litellm_provider']))}/container`, containerField])
+    if (isObject(entry)) return [[name, [readEntry({ [containerField]: container, ...entry }, [name], report)]]]
     report([name], 'must be an object')
     return []
   }))
@@ -174,18 +176,16 @@ function readModifiers (value: unknown, path: Path, report: Report): Pick<PriceR
 function readEach (entry: JsonObject, path: Path, report: Report): Map<EachName, Decimal> {
   const each = new Map<EachName, Decimal>()
   const take = (name: EachName, field: string, thousand = false): void => {
-    const value = entry[field]
-    if (value === undefined || value === null) return
-    const price = readListed(value, maxEach, [...path, field], report)
+    if (entry[field] == null) return
+    const price = readListed(entry[field], maxEach, [...path, field], report)
     each.set(name, thousand ? shifted(price, 3) : price)
   }
-  take(
-    'image',
-    entry['output_cost_per_image'] === undefined && entry['mode'] === 'image_generation' ? 'input_cost_per_image' : 'output_cost_per_image'
-  )
+  const drawn = entry['mode'] === 'image_generation' ? 'input_cost_per_image' : 'output_cost_per_image'
+  take('image', entry['output_cost_per_image'] === undefined ? drawn : 'output_cost_per_image')
   take('second', 'input_cost_per_second')
   take('request', 'input_cost_per_request')
   take('file_search', 'file_search_cost_per_1k_calls', true)
+  take('container', containerField)
   const search = searchPrice(entry['search_context_cost_per_query'], [...path, 'search_context_cost_per_query'], report)
   const unit = entry['web_search_billing_unit'] ?? (searchedByRequest.has(String(entry['litellm_provider'])) ? 'per_prompt' : null)
   if (search !== null) each.set(unit === 'per_prompt' ? 'searched' : 'search', search)

@@ -1,8 +1,8 @@
 /** The most that the provider's tools which a request allows may cost, estimated before it is sent. */
 import { add, timesCount, zero, type Decimal } from '../core/money/decimal.js'
-import { isObject } from '../core/body/json-object.js'
+import { isObject, valueAt, type JsonObject } from '../core/body/json-object.js'
 import type { ModelCall } from '../core/call/model-call.js'
-import { paidTools } from '../core/money/paid-tools.js'
+import { largestOf, paidTools } from '../core/money/paid-tools.js'
 import type { PaidTool } from '../protocols/types.js'
 import type { PriceRow } from './price-row.js'
 
@@ -24,9 +24,11 @@ export function toolsCost ({ each }: PriceRow, { body: { json }, endpoint }: Mod
 }
 
 function mostUses (tool: PaidTool, json: unknown): number {
-  const { most } = tool
+  const { most, fields = none, sizes = none } = tool
   const forAll = countAt(json, most)
-  return paidTools(json, tool).reduce((uses, entry) => uses + (countAt(entry, most) ?? forAll ?? 1), 0)
+  const sizeOf = (entry: JsonObject): number => largestOf(sizes.map((path) => valueAt(entry, path)))
+  const asked = fields.filter((field) => isObject(valueAt(json, [field]))).length
+  return paidTools(json, tool).reduce((uses, entry) => uses + (countAt(entry, most) ?? forAll ?? 1) * sizeOf(entry), asked)
 }
 
 function countAt (value: unknown, field: string | null): number | null {

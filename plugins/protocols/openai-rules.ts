@@ -42,7 +42,10 @@ export const openaiServed: ServedRules = {
   words: {
     default: 'standard', auto: 'standard', on_demand: 'standard', fast: 'priority', on_demand_priority: 'priority', on_demand_flex: 'flex',
   },
-  counts: [{ ...plainCount, unit: 'second', usage: ['seconds'] }, { ...plainCount, unit: 'search', usage: openaiSearches }],
+  counts: [
+    { ...plainCount, unit: 'second', usage: ['seconds', 'prompt_audio_seconds'] },
+    { ...plainCount, unit: 'search', usage: openaiSearches },
+  ],
   cost: statedCosts,
 }
 

@@ -16,15 +16,19 @@ export interface ToldAt {
 
 /** How a reply states the number of something. */
 export interface CountRule {
-  readonly unit: 'search' | 'file_search' | 'image' | 'second'
+  readonly unit: 'search' | 'file_search' | 'container' | 'image' | 'second'
   /** Path of a number inside a usage object. */
   readonly usage: readonly string[]
-  /** Paths of numbers, of numbers of elements, or of collected texts: the first that exists counts. */
+  /** True if the number inside a usage object comes on top of what else is told. */
+  readonly adds: boolean
+  /** Paths of numbers, of numbers of elements, or of collected texts: the first that exists counts, and of different texts each path. */
   readonly reply: readonly string[]
   /** The collected texts that count; null: each distinct one of the whole reply. */
   readonly is: string | null
   /** Exceptions: paths of collected texts, and the texts that do not count. */
   readonly but: { readonly reply: readonly string[], readonly is: readonly string[] } | null
+  /** Paths of collected sizes (`4g`): each counts as often as the largest says. */
+  readonly sizes: readonly string[]
 }
 
 export interface ServedRules {
@@ -53,4 +57,4 @@ export const statedCosts: readonly StatedCost[] = [
 ]
 
 /** The defaults of most counts. */
-export const plainCount: Omit<CountRule, 'unit'> = { usage: [], reply: [], is: null, but: null }
+export const plainCount: Omit<CountRule, 'unit'> = { usage: [], adds: false, reply: [], is: null, but: null, sizes: [] }

@@ -57,11 +57,15 @@ export interface OutputFields {
 
 /** A tool of the provider, as an entry of the body's list `tools`. */
 export interface PaidTool {
-  readonly unit: 'search' | 'file_search'
+  readonly unit: 'search' | 'file_search' | 'container'
   /** How the `type` of the entry begins, or the fields that it has instead. */
   readonly names: readonly string[]
   /** Field of the entry, or of the body for all of them, that limits the number of uses; null if there is none. */
   readonly most: string | null
+  /** Fields of the body that ask for it outside of the list. */
+  readonly fields?: readonly string[]
+  /** Paths of its size in the entry (`4g`): it counts as often. */
+  readonly sizes?: ReadonlyArray<readonly string[]>
 }
 
 /** Everything that an envelope may say of one failure. Never contains an address, a URL with a query, or a key. */

@@ -31,10 +31,12 @@ export interface Plan {
     /** By the protocol's rules for counts, each with its paths inside a usage object. */
     readonly counts: ReadonlyArray<{
       readonly unit: BilledUnit
+      readonly adds: boolean
       readonly reply: readonly number[]
       readonly is: string | null
       readonly but: readonly number[]
       readonly butIs: readonly string[]
+      readonly sizes: readonly number[]
       readonly inside: ReadonlyArray<readonly string[]>
     }>
     readonly created: readonly number[]
@@ -72,9 +74,9 @@ function compile (rules: UsageRules): Plan {
     tier: slotsOf(served.tier.reply),
     speed: slotsOf(served.speed.reply),
     region: slotsOf(served.region.reply),
-    counts: served.counts.map(({ unit, reply, is, but, usage }) => {
+    counts: served.counts.map(({ unit, adds, reply, is, but, sizes, usage }) => {
       const inside = usage.map((path) => path.split('.'))
-      return { unit, reply: slotsOf(reply), is, but: slotsOf(but?.reply ?? []), butIs: but?.is ?? [], inside }
+      return { unit, adds, reply: slotsOf(reply), is, but: slotsOf(but?.reply ?? []), butIs: but?.is ?? [], sizes: slotsOf(sizes), inside }
     }),
     created: slotsOf(rules.created),
     sequence: slotsOf(rules.sequence),

@@ -1,5 +1,6 @@
 /** What a reply reports of how it was served, and of what is charged besides tokens. */
 import type { Served, BilledUnit } from '../core/money/cost.js'
+import { largestOf } from '../core/money/paid-tools.js'
 import { decimalText, readDecimal, shifted } from '../core/money/decimal.js'
 import type { ServedRules, ToldAt } from '../protocols/served-rules.js'
 import { valueAt, type JsonObject } from '../core/body/json-object.js'
@@ -43,16 +44,22 @@ export function takeOutside (outside: Outside, found: readonly unknown[], { slot
   }
 }
 
-/** The first count at one of the places, null for none. */
-function countIn (found: readonly unknown[], { reply, is, but, butIs }: Plan['slots']['counts'][number], outside: Outside): number | null {
+/** The first count at one of the places, or of all different texts at any of them; null for none. */
+function countIn (found: readonly unknown[], rule: Plan['slots']['counts'][number], outside: Outside): number | null {
+  const { reply, is, but, butIs, sizes } = rule
+  let different = 0
   for (const slot of reply) {
     const value = found[slot]
     if (isAmount(value)) return value === 0 ? null : value
     if (!Array.isArray(value)) continue
-    const all = is === null ? differing(value, outside) : among(value, [is])
+    if (is === null) {
+      different = differing(value, slot, outside)
+      continue
+    }
+    const all = among(value, [is])
     return all === 0 ? null : all - but.reduce((sum, other) => sum + among(found[other], butIs), 0)
   }
-  return null
+  return different === 0 ? null : different * largestOf(sizes.flatMap((slot) => found[slot] ?? []))
 }
 
 /** How many of the gathered texts are among `words`. */
@@ -60,11 +67,11 @@ function among (gathered: unknown, words: readonly string[]): number {
   return Array.isArray(gathered) ? gathered.filter((text) => words.includes(text)).length : 0
 }
 
-/** How many different texts, not empty, the reply has so far. */
-function differing (gathered: readonly unknown[], outside: Outside): number {
+/** How many different texts, not empty, the reply has so far: one of each place may be the same. */
+function differing (gathered: readonly unknown[], slot: number, outside: Outside): number {
   const texts = outside.texts ??= new Set()
   for (const text of gathered) {
-    if (typeof text === 'string' && text !== '' && texts.size < maxTexts) texts.add(text.slice(0, maxTextLength))
+    if (typeof text === 'string' && text !== '' && texts.size < maxTexts) texts.add(`${slot} ${text.slice(0, maxTextLength)}`)
   }
   return texts.size
 }
@@ -104,10 +111,10 @@ function firstText (usage: JsonObject, paths: ReadonlyArray<readonly string[]>):
 }
 
 function addCounts (counts: Partial<Record<BilledUnit, number>>, usage: JsonObject, rules: Plan['slots']['counts']): void {
-  for (const { unit, inside } of rules) {
+  for (const { unit, adds, inside } of rules) {
     for (const path of inside) {
       const value = valueAt(usage, path)
-      if (isAmount(value)) counts[unit] = value
+      if (isAmount(value)) counts[unit] = value + (adds ? counts[unit] ?? 0 : 0)
     }
   }
 }

@@ -58,7 +58,7 @@ export function estimatedBy ({ output, usage }: Endpoint): ReadonlyArray<readonl
     ...output?.max ?? [],
     ...output?.choices ?? [],
     ...output?.goesOn === undefined ? [] : [output.goesOn],
-    ...output?.tools?.flatMap(({ most }) => most === null ? [] : [[most]]) ?? [],
+    ...output?.tools?.flatMap(({ most, fields = [] }) => [...fields, ...most === null ? [] : [most]].map((field) => [field])) ?? [],
     ...request === null ? [] : [[request.field, request.flag]],
     ...served === null ? [] : [served.tier, served.speed, served.region].flatMap(({ asked }) => asked.map((field) => [field])),
   ]

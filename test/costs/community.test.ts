@@ -109,6 +109,7 @@ t.test('what is charged by the piece', async (t) => {
   t.strictSame(each('old-pictures'), { image: '0.02' })
   t.strictSame(each('seconds'), { second: '0.0001' })
   t.strictSame(each('searching'), { request: '0.005', file_search: '0.0025', search: '0.01' })
+  t.strictSame(each('coding'), { container: '0.03' }, 'that of its provider')
   t.strictSame(each('by-prompt'), { searched: '0.035' })
   t.strictSame(each('by-default'), { searched: '0.035' }, 'as Google does unless it is said')
   t.strictSame(each('by-query'), { search: '0.014' })

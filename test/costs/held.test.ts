@@ -8,6 +8,7 @@ const models = {
   chat: { input: 1, cache_read: 0.1, output: 10, tiers: { priority: { input: 100, cache_read: 10, output: 1_000 } } },
   searcher: { input: 1, output: 1, each: { search: 0.01 } },
   painter: { each: { image: 0.04 } },
+  coder: { input: 1, output: 1, each: { container: 0.03 } },
 }
 const search = { type: 'web_search_20250305', name: 'web_search', max_uses: 3 }
 /** Each of 300 tokens and three searches at most: 0.0303. */
@@ -57,6 +58,23 @@ t.test('a budget for 50 requests with four answers each, told in a text, serves 
   // 50 x 0.01, and the estimate of their bytes for the last of them.
   const { served, spent } = await serve(t, '/v1beta/models/chat:generateContent', payload, reply, 0.502)
   t.same({ served, spent }, { served: 50, spent: 500_000_000 })
+})
+
+t.test('a budget for 50 requests with a container of four gigabytes each serves 50 of 300 at once', async (t) => {
+  const tools = [{ type: 'code_interpreter', container: { type: 'auto', memory_limit: '4g' } }]
+  const usage = { input_tokens: 0, output_tokens: 0, total_tokens: 0 }
+  const output = [{ type: 'code_interpreter_call', container_id: 'a' }, { type: 'code_interpreter_call', container_id: 'a' }]
+  const reply = { id: 'r', object: 'response', status: 'completed', model: 'coder', output, usage, tools }
+  const payload = { model: 'coder', input: 'Hi', max_output_tokens: 1, tools }
+  // 50 x 4 x 0.03, and the estimate of their bytes for the last of them.
+  t.same(await serve(t, '/v1/responses', payload, reply, 6.01), { served: 50, spent: 6_000_000_000 })
+})
+
+t.test('a search that a chat asks for outside of its tools is held', async (t) => {
+  const usage = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0, server_tool_use: { web_search_requests: 1 } }
+  const reply = answer(usage, { model: 'searcher' })
+  const payload = { ...asked, model: 'searcher', max_tokens: 1, web_search_options: {} }
+  t.same(await serve(t, '/v1/chat/completions', payload, reply, 0.502), { served: 50, spent: 500_000_000 })
 })
 
 t.test('what is declared and not used costs nothing', async (t) => {

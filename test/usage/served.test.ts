@@ -18,6 +18,7 @@ const responses = {
 }
 
 const search = (type: string): object => ({ id: 'ws', type: 'web_search_call', status: 'completed', action: { type, query: 'q' } })
+const ranIn = (container: string): object => ({ id: 'ci', type: 'code_interpreter_call', code: 'x', container_id: container })
 const said = { id: 'msg', type: 'message', content: [{ type: 'output_text', text: 'web_search_call' }] }
 const nothing = { tier: null, speed: null, region: null, counts: {}, tools: null, statedCost: null }
 
@@ -161,6 +162,60 @@ const cases: readonly Case[] = [
     name: 'a reply grounded in nothing',
     protocol: 'generate_content',
     reply: { ...gemini, candidates: [{ finishReason: 'STOP', groundingMetadata: { webSearchQueries: [] } }] },
+    served: null,
+  },
+  {
+    name: 'queries for images beside those of the web, of which one is the same',
+    protocol: 'generate_content',
+    reply: { ...gemini, candidates: [{ groundingMetadata: { webSearchQueries: ['a', 'b'], imageSearchQueries: ['', 'a', 'c', 'a'] } }] },
+    served: { counts: { search: 4 } },
+  },
+  {
+    name: 'seconds of sound in a chat',
+    protocol: 'chat_completions',
+    reply: { ...chat, usage: { ...chat.usage, prompt_audio_seconds: 203 } },
+    served: { counts: { second: 203 } },
+  },
+  {
+    name: 'searches of the web and of posts, and runs of code',
+    protocol: 'responses',
+    reply: {
+      ...responses,
+      output: [search('search')],
+      usage: { ...responses.usage, server_side_tool_usage_details: { web_search_calls: 2, x_search_calls: 3, code_interpreter_calls: 4 } },
+    },
+    served: { counts: { search: 5, container: 4 } },
+  },
+  {
+    name: 'searches of posts alone',
+    protocol: 'responses',
+    reply: { ...responses, usage: { ...responses.usage, server_side_tool_usage_details: { x_search_calls: 3 } } },
+    served: { counts: { search: 3 } },
+  },
+  {
+    name: 'containers in which code ran, each once',
+    protocol: 'responses',
+    reply: {
+      ...responses,
+      tools: [{ type: 'code_interpreter', container: { type: 'auto' } }, { type: 'shell', environment: { type: 'local' } }],
+      output: [...['a', 'a', 'b'].map(ranIn), { type: 'shell_call', environment: { type: 'local' } }, said],
+    },
+    served: { counts: { container: 2 } },
+  },
+  {
+    name: 'a container in gigabytes',
+    protocol: 'responses',
+    reply: {
+      ...responses,
+      output: [{ type: 'shell_call', environment: { type: 'container_reference', container_id: 'a' } }],
+      tools: [{ type: 'shell', environment: { type: 'container_auto', memory_limit: '4g' } }],
+    },
+    served: { counts: { container: 4 } },
+  },
+  {
+    name: 'a container that nothing ran in',
+    protocol: 'responses',
+    reply: { ...responses, tools: [{ type: 'code_interpreter', container: { type: 'auto', memory_limit: '64g' } }], output: [said] },
     served: null,
   },
   {
@@ -312,6 +367,20 @@ t.test('the last event of a stream tells the tier, and each search once', async 
     t.strictSame(meter('responses', pieces, { 'content-type': 'text/event-stream' }).llm.usage.served, {
       ...nothing, tier: 'flex', counts: { search: 1 },
     })
+  }
+})
+
+t.test('the last event of a stream tells the containers and their memory', async (t) => {
+  const tools = [{ type: 'code_interpreter', container: { type: 'auto', memory_limit: '16g' } }]
+  const events = [
+    { type: 'response.created', response: { ...responses, usage: null, output: [], tools } },
+    { type: 'response.output_item.done', item: ranIn('a') },
+    { type: 'response.completed', response: { ...responses, output: [ranIn('a'), ranIn('a')], tools } },
+  ]
+  const bytes = Buffer.from(events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join(''))
+  for (const pieces of [[bytes], bytesOf(bytes)]) {
+    const { llm } = meter('responses', pieces, { 'content-type': 'text/event-stream' })
+    t.strictSame(llm.usage.served?.counts, { container: 16 })
   }
 })
 

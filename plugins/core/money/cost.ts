@@ -2,7 +2,7 @@
 import type { ModalityTokens, TokenUsage } from '../types.js'
 
 /** What a provider may charge for beside tokens. */
-export type BilledUnit = 'search' | 'file_search' | 'image' | 'second'
+export type BilledUnit = 'search' | 'file_search' | 'container' | 'image' | 'second'
 
 /** What a reply says of how it was served and of what it is charged for beside its own tokens. */
 export interface Served {

@@ -24,7 +24,7 @@ export const chatCompletions = defineProtocol({
       output: {
         max: [['max_completion_tokens'], ['max_tokens']],
         choices: [['n']],
-        tools: [{ unit: 'search', names: webSearchNames, most: null }],
+        tools: [{ unit: 'search', names: webSearchNames, most: null, fields: ['web_search_options'] }],
       },
     },
   ],

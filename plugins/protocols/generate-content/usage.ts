@@ -3,7 +3,8 @@ import { noCounts, type UsageRules } from '../usage-rules.js'
 
 /**
  * https://ai.google.dev/gemini-api/docs/priority-inference: the tier that served a request is in a header; on Vertex AI in `trafficType`.
- * Searches with grounding are charged by query: each distinct one that is not empty (https://ai.google.dev/gemini-api/docs/google-search).
+ * Searches with grounding, of images too, are charged by query: each distinct one that is not empty
+ * (https://ai.google.dev/gemini-api/docs/google-search).
  */
 const served: ServedRules = {
   tier: {
@@ -18,7 +19,13 @@ const served: ServedRules = {
     on_demand_priority: 'priority',
     on_demand_flex: 'flex',
   },
-  counts: [{ ...plainCount, unit: 'search', reply: ['candidates.*.groundingMetadata.webSearchQueries.*[]'] }],
+  counts: [
+    {
+      ...plainCount,
+      unit: 'search',
+      reply: ['candidates.*.groundingMetadata.webSearchQueries.*[]', 'candidates.*.groundingMetadata.imageSearchQueries.*[]'],
+    },
+  ],
   cost: [],
 }
 

@@ -19,8 +19,14 @@ const output = {
   max: [['max_output_tokens']],
   choices: [],
   tools: [
-    { unit: 'search', names: webSearchNames, most: 'max_tool_calls' },
+    { unit: 'search', names: [...webSearchNames, 'x_search'], most: 'max_tool_calls' },
     { unit: 'file_search', names: ['file_search'], most: 'max_tool_calls' },
+    {
+      unit: 'container',
+      names: ['code_interpreter', 'shell'],
+      most: null,
+      sizes: [['container', 'memory_limit'], ['environment', 'memory_limit']],
+    },
   ],
 } as const
 

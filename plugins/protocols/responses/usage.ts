@@ -7,6 +7,13 @@ const otherActions = ['open_page', 'find_in_page', 'find']
 /** Searches charged as the provider itself counts them: OpenAI, Perplexity, xAI (https://docs.x.ai/developers/tools/tool-usage-details). */
 const searchCounts = ['tool_usage.web_search.num_requests', 'response.tool_usage.web_search.num_requests']
 const byTool = 'server_side_tool_usage_details'
+/**
+ * Containers in which code ran are charged by their memory (https://platform.openai.com/docs/pricing#built-in-tools); at xAI, each run of
+ * code is.
+ */
+const containers = ['output.*.container_id[]', 'output.*.environment.container_id[]']
+const memory = ['tools.*.container.memory_limit[]', 'tools.*.environment.memory_limit[]']
+const inEvents = (paths: readonly string[]): string[] => [...paths, ...paths.map((path) => `response.${path}`)]
 
 const served: ServedRules = {
   ...openaiServed,
@@ -19,6 +26,14 @@ const served: ServedRules = {
       reply: [...searchCounts, 'output.*.type[]', 'response.output.*.type[]'],
       is: 'web_search_call',
       but: { reply: ['output.*.action.type[]', 'response.output.*.action.type[]'], is: otherActions },
+    },
+    { ...plainCount, unit: 'search', usage: [`${byTool}.x_search_calls`], adds: true },
+    {
+      ...plainCount,
+      unit: 'container',
+      usage: [`${byTool}.code_interpreter_calls`],
+      reply: inEvents(containers),
+      sizes: inEvents(memory),
     },
     {
       ...plainCount,
