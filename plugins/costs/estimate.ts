@@ -149,9 +149,8 @@ function choicesIn (json: JsonObject, { output }: ModelCall['endpoint']): number
 function wordsAt (json: JsonObject, fields: readonly string[], { words }: ServedRules): readonly string[] {
   let found: readonly string[] = none
   for (const field of fields) {
-    const value = json[field]
-    if (typeof value !== 'string') continue
-    const word = value.toLowerCase()
+    // JSON of protocol buffers may have the number of a word in its place: one that no price list has.
+    const word = String(json[field] ?? 'standard').toLowerCase()
     const known = words[word] ?? word
     if (known !== 'standard') found = [...found, known]
   }

@@ -70,6 +70,13 @@ t.test('a budget for 50 requests with a container of four gigabytes each serves 
   t.same(await serve(t, '/v1/responses', payload, reply, 6.01), { served: 50, spent: 6_000_000_000 })
 })
 
+t.test('a tier that is asked for by its number has no price', async (t) => {
+  const usageMetadata = { candidatesTokenCount: 1, totalTokenCount: 1 }
+  const reply = { candidates: [{ finishReason: 'STOP' }], usageMetadata, modelVersion: 'chat' }
+  const payload = { contents: [{ parts: [{ text: 'Hi' }] }], serviceTier: 3 }
+  t.same(await serve(t, '/v1beta/models/chat:generateContent', payload, reply, 1_000, 1), { served: 0, spent: 0 })
+})
+
 t.test('a search that a chat asks for outside of its tools is held', async (t) => {
   const usage = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0, server_tool_use: { web_search_requests: 1 } }
   const reply = answer(usage, { model: 'searcher' })
