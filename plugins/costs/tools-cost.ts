@@ -32,6 +32,6 @@ function mostUses (tool: PaidTool, json: unknown): number {
 }
 
 function countAt (value: unknown, field: string | null): number | null {
-  const count = field !== null && isObject(value) ? value[field] : null
-  return typeof count === 'number' && Number.isSafeInteger(count) && count > 0 ? Math.min(count, maxUses) : null
+  const count = Number(field !== null && isObject(value) ? value[field] : null)
+  return Number.isSafeInteger(count) && count > 0 ? Math.min(count, maxUses) : null
 }

@@ -396,7 +396,8 @@ t.test('what is held for tools of the provider: each use that a request allows, 
   t.equal(held('messages', { tools: [{ ...search, max_uses: 5 }] }, 'm', '1.1'), 55_000_000)
   t.equal(held('messages', { tools: [{ ...search, max_uses: 5 }] }, 'plain'), 0)
   t.equal(held('messages', { tools: [{ ...search, max_uses: 5 }] }, 'once'), 35_000_000)
-  for (const wrong of [0, -1, 1.5, '5', null]) t.equal(held('messages', { tools: [{ ...search, max_uses: wrong }] }), 10_000_000)
+  for (const wrong of [0, -1, 1.5, 'five', null]) t.equal(held('messages', { tools: [{ ...search, max_uses: wrong }] }), 10_000_000)
+  t.equal(held('messages', { tools: [{ ...search, max_uses: '5' }] }), 50_000_000, 'as servers that read numbers in texts')
   t.equal(held('messages', { tools: [{ ...search, max_uses: 1e15 }] }), 1e13)
   for (const tools of [undefined, 'x', [null, 7]]) t.equal(held('messages', { tools }), 0)
   t.equal(held('messages', undefined), 0)
@@ -405,7 +406,8 @@ t.test('what is held for tools of the provider: each use that a request allows, 
   for (const type of ['web_search', 'openrouter:web_search']) {
     for (const protocol of ['chat_completions', 'messages', 'responses']) t.equal(held(protocol, { tools: [{ type }] }), 10_000_000)
   }
-  for (const tool of [{ google_search: {} }, { googleSearch: {} }, { google_search_retrieval: {} }, { googleSearchRetrieval: {} }]) {
+  const google = ['google_search', 'googleSearch', 'google_search_retrieval', 'googleSearchRetrieval', 'enterpriseWebSearch']
+  for (const tool of google.map((name) => ({ [name]: {} }))) {
     for (const tools of [[tool], tool]) t.equal(held('generate_content', { tools }, 'once'), 35_000_000)
   }
 })

@@ -5,10 +5,14 @@ import { simulateGenerateContent } from './simulate.js'
 import { generateContentText } from './text.js'
 import { generateContentUsage } from './usage.js'
 
+const searchTools = [
+  'googleSearch', 'google_search', 'googleSearchRetrieval', 'google_search_retrieval', 'enterpriseWebSearch', 'enterprise_web_search',
+]
+
 const output = {
   max: settingAt('maxOutputTokens', 'max_output_tokens'),
   choices: settingAt('candidateCount', 'candidate_count'),
-  tools: [{ unit: 'search', names: ['googleSearch', 'google_search', 'googleSearchRetrieval', 'google_search_retrieval'], most: null }],
+  tools: [{ unit: 'search', names: searchTools, most: null }],
 } as const
 
 /**
