@@ -8,34 +8,10 @@ import t, { type Test } from 'tap'
 import llmGateway, { proxyOptions } from '../plugins/index.js'
 import type { ModelCall } from '../plugins/core/call/model-call.js'
 import { gatewayOptions, secret, watchSettled } from './helpers/gateway.js'
+import { data, ends, request, reset } from './helpers/http2-frames.js'
 import { startUpstream, type Signal, type Upstream } from './helpers/upstream.js'
 
 const body = JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'hi' }] })
-
-/** Frames of RFC 9113, so that a test decides what comes together: two writes of a client need not. */
-function frame (type: number, flags: number, stream: number, payload: Buffer): Buffer {
-  const head = Buffer.alloc(9)
-  head.writeUIntBE(payload.length, 0, 3)
-  head.writeUInt8(type, 3)
-  head.writeUInt8(flags, 4)
-  head.writeUInt32BE(stream, 5)
-  return Buffer.concat([head, payload])
-}
-
-const ends = 1
-const headersEnd = 4
-const data = (flags: number, text: string): Buffer => frame(0, flags, 1, Buffer.from(text))
-const reset = (code: number): Buffer => frame(3, 0, 1, Buffer.from([0, 0, 0, code]))
-
-/** Names and values as they are, without the tables of RFC 7541. */
-function request (headers: Readonly<Record<string, string>>): Buffer {
-  const fields = Object.entries(headers).flatMap(([name, value]) => [
-    Buffer.from([0, name.length]), Buffer.from(name), Buffer.from([value.length]), Buffer.from(value),
-  ])
-  return Buffer.concat([Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'), frame(4, 0, 0, Buffer.alloc(0)), frame(
-    1, headersEnd, 1, Buffer.concat(fields)
-  )])
-}
 
 const head = request({
   ':method': 'POST',

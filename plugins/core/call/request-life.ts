@@ -4,6 +4,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Gateway } from '../gateway.js'
 import { outcomeOf } from './measures.js'
 import { setModelCall, type ModelCall } from './model-call.js'
+import { endDeadSession } from '../reply/dead-session.js'
 import { endWithConnection } from '../reply/pipelined-reply.js'
 
 /** Counts it as active, and settles it when the reply's socket is done with it. */
@@ -27,6 +28,7 @@ export function beginRequest (gateway: Gateway, request: FastifyRequest, reply: 
     if (llm.request !== null) releaseHold(gateway, llm.request, llm)
   }
   endWithConnection(request.raw, reply.raw)
+  endDeadSession(request.raw)
   // A caller that left while an earlier hook was waiting: its socket will not tell again. Over HTTP/2 there is none any more.
   if (reply.raw.destroyed || reply.raw.socket === undefined) closed()
   else reply.raw.on('close', closed)

@@ -1,0 +1,34 @@
+import { EventEmitter } from 'node:events'
+import type { IncomingMessage } from 'node:http'
+import type { ServerHttp2Session } from 'node:http2'
+
+/** As long as a caller may read nothing of its reply. */
+const patienceMs = 300_000
+
+const watched = new WeakSet<ServerHttp2Session>()
+
+/**
+ * Ends the HTTP/2 connection of a request whose caller does not answer any more. If a caller breaks the protocol after it has said that it
+ * goes (with Node 20 in any case), Node neither reads its connection nor ends it, and does not notice that it is closed: its requests would
+ * be active for ever, and never be charged. The framework's `http2SessionTimeout` tells that nothing moves; whoever is there acknowledges
+ * settings. A ping is no use, because Node sends none on a connection that is to end.
+ */
+export function endDeadSession (raw: IncomingMessage): void {
+  const session: unknown = Reflect.get(Object(Reflect.get(raw, 'stream')), 'session')
+  if (!isSession(session) || watched.has(session)) return
+  watched.add(session)
+  let isAsked = false
+  session.on('timeout', () => {
+    if (isAsked || session.destroyed) return
+    isAsked = true
+    const late = setTimeout(() => session.destroy(), patienceMs).unref()
+    session.settings({}, () => {
+      clearTimeout(late)
+      isAsked = false
+    })
+  })
+}
+
+function isSession (value: unknown): value is ServerHttp2Session {
+  return value instanceof EventEmitter && 'settings' in value
+}

@@ -1,0 +1,28 @@
+/** Frames of RFC 9113, so that a test decides what comes together and what is wrong: no client sends that. */
+function frame (type: number, flags: number, stream: number, payload: Buffer): Buffer {
+  const head = Buffer.alloc(9)
+  head.writeUIntBE(payload.length, 0, 3)
+  head.writeUInt8(type, 3)
+  head.writeUInt8(flags, 4)
+  head.writeUInt32BE(stream, 5)
+  return Buffer.concat([head, payload])
+}
+
+export const ends = 1
+const headersEnd = 4
+export const data = (flags: number, text: string): Buffer => frame(0, flags, 1, Buffer.from(text))
+export const reset = (code: number): Buffer => frame(3, 0, 1, Buffer.from([0, 0, 0, code]))
+/** The caller will ask nothing more. */
+export const goAway = frame(7, 0, 0, Buffer.alloc(8))
+/** A ping has eight bytes. */
+export const wrongPing = frame(6, 0, 0, Buffer.alloc(3))
+
+/** The first request of a connection. Names and values as they are, without the tables of RFC 7541. */
+export function request (headers: Readonly<Record<string, string>>): Buffer {
+  const fields = Object.entries(headers).flatMap(([name, value]) => [
+    Buffer.from([0, name.length]), Buffer.from(name), Buffer.from([value.length]), Buffer.from(value),
+  ])
+  return Buffer.concat([Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'), frame(4, 0, 0, Buffer.alloc(0)), frame(
+    1, headersEnd, 1, Buffer.concat(fields)
+  )])
+}

@@ -1,0 +1,83 @@
+/** A host that speaks HTTP/2: Node is never told that a caller has gone who broke the protocol before. */
+import { once } from 'node:events'
+import { connect as connectClient, type ServerHttp2Session } from 'node:http2'
+import { connect } from 'node:net'
+import { setTimeout as pause } from 'node:timers/promises'
+import Fastify, { type FastifyInstance } from 'fastify'
+import t, { type Test } from 'tap'
+import llmGateway from '../plugins/index.js'
+import type { ModelCall } from '../plugins/core/call/model-call.js'
+import { gatewayOptions, secret, watchSettled } from './helpers/gateway.js'
+import { data, ends, goAway, request, wrongPing } from './helpers/http2-frames.js'
+import { Signal, startUpstream, type Upstream } from './helpers/upstream.js'
+
+const fixture = 'chat_completions.include_usage.sse'
+const body = JSON.stringify({
+  model: 'm', stream: true, stream_options: { include_usage: true }, messages: [{ role: 'user', content: 'hi' }],
+})
+const asked = { ':method': 'POST', ':path': '/v1/chat/completions', 'content-type': 'application/json' }
+const key = { authorization: `Bearer ${secret}` }
+const head = { ':scheme': 'http', ':authority': 'gateway.test', ...asked }
+
+interface Started {
+  readonly url: string
+  readonly upstream: Upstream
+  readonly begun: Signal<string>
+  readonly settled: Signal<ModelCall>
+  readonly sessions: ServerHttp2Session[]
+}
+
+/** `patienceMs` in place of the five minutes for which a caller may be silent. */
+async function start (t: Test, patienceMs: number): Promise<Started> {
+  const { setTimeout } = globalThis
+  t.intercept(globalThis, 'setTimeout', {
+    value: (done: () => void, ms: number, ...rest: []) => setTimeout(done, ms === 300_000 ? patienceMs : ms, ...rest),
+  })
+  const upstream = await startUpstream(t)
+  const app: FastifyInstance = Object(Fastify({ http2: true, http2SessionTimeout: 250 }))
+  t.teardown(() => app.close())
+  const begun = new Signal<string>()
+  app.addHook('onRequest', async ({ url }) => { begun.push(url) })
+  await app.register(llmGateway, gatewayOptions(upstream.url, { forward: { drain: { maxMs: 0 } } }))
+  const settled = watchSettled(app)
+  const sessions: ServerHttp2Session[] = []
+  app.server.on('session', (session: ServerHttp2Session) => sessions.push(session))
+  return { url: await app.listen({ port: 0, host: '127.0.0.1' }), upstream, begun, settled, sessions }
+}
+
+t.test('a request whose caller broke the protocol and left is settled', async (t) => {
+  const { url, upstream, begun, settled, sessions } = await start(t, 10)
+  const sent = {
+    'within its reply': [request({ ...head, ...key }), data(ends, body), 'client_abort'],
+    'within its upload': [request({ ...head, ...key }), data(0, body.slice(0, 9)), 'client_abort'],
+    'without a key': [request(head), data(0, body), 'auth_error'],
+  } as const
+  for (const [name, [first, second, outcome]] of Object.entries(sent)) {
+    upstream.queue({ fixture, stallAt: 300 })
+    const socket = connect(Number(new URL(url).port), '127.0.0.1').on('error', () => {}).resume()
+    await once(socket, 'connect')
+    socket.write(Buffer.concat([first, second]))
+    await begun.next()
+    await pause(50)
+    socket.write(Buffer.concat([goAway, wrongPing]))
+    await pause(20)
+    socket.destroy()
+    t.match(await settled.next(), { outcome }, name)
+  }
+  sessions[0]?.emit('timeout')
+  t.equal(sessions[0]?.destroyed, true, 'it stays ended')
+})
+
+t.test('a caller that waits in silence is there, and gets its reply', async (t) => {
+  const { url, upstream, settled } = await start(t, 200)
+  let go = (): void => {}
+  const late = new Promise<void>((resolve) => { go = resolve })
+  upstream.queue({ fixture, before: async () => await late })
+  const client = connectClient(url)
+  t.teardown(() => client.destroy())
+  const stream = client.request({ ...asked, ...key }).resume().end(body)
+  setTimeout(go, 1_000)
+  const [{ ':status': status }] = await once(stream, 'response')
+  t.equal(status, 200)
+  t.match(await settled.next(), { outcome: 'ok' })
+})
