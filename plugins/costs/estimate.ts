@@ -5,7 +5,7 @@ import { ratesFor } from './cost-of.js'
 import { add, isLess, one, times, timesCount, zero, type Decimal } from '../core/money/decimal.js'
 import { kinds, type PriceRow, type Rates, type Sheet } from './price-row.js'
 import { isObject, type JsonObject } from '../core/body/json-object.js'
-import type { ServedRules } from '../protocols/served-rules.js'
+import type { ServedRules, ToldAt } from '../protocols/served-rules.js'
 
 /** How the request asks to be served, in each spelling; empty if it does not say, or asks for the common way. */
 interface Asked {
@@ -130,9 +130,9 @@ function askedOf (llm: ModelCall): Asked {
   const { body: { json }, endpoint } = llm
   const rules = endpoint.usage?.served
   if (rules === undefined || !isObject(json)) return remembered.get(llm) ?? nothingAsked
-  const tiers = wordsAt(json, rules.tier.asked, rules)
-  const speeds = wordsAt(json, rules.speed.asked, rules)
-  const regions = wordsAt(json, rules.region.asked, rules)
+  const tiers = wordsIn(llm, json, rules.tier, rules)
+  const speeds = wordsIn(llm, json, rules.speed, rules)
+  const regions = wordsIn(llm, json, rules.region, rules)
   const choices = choicesIn(json, endpoint)
   if (tiers === none && speeds === none && regions === none && choices === 1) return nothingAsked
   const asked = { tiers, speeds, regions, choices }
@@ -146,13 +146,15 @@ function choicesIn (json: JsonObject, { output }: ModelCall['endpoint']): number
   return typeof choices === 'number' && Number.isSafeInteger(choices) && choices > 1 ? choices : 1
 }
 
-function wordsAt (json: JsonObject, fields: readonly string[], { words }: ServedRules): readonly string[] {
+function wordsIn ({ request }: ModelCall, json: JsonObject, { asked, askedBy }: ToldAt, { words }: ServedRules): readonly string[] {
   let found: readonly string[] = none
-  for (const field of fields) {
-    // JSON of protocol buffers may have the number of a word in its place: one that no price list has.
-    const word = String(json[field] ?? 'standard').toLowerCase()
-    const known = words[word] ?? word
-    if (known !== 'standard') found = [...found, known]
-  }
-  return found
+  for (const field of asked) found = withWord(found, json[field], words)
+  return askedBy === null ? found : withWord(found, request?.headers[askedBy], words)
+}
+
+/** JSON of protocol buffers may have the number of a word in its place: one that no price list has. */
+function withWord (found: readonly string[], value: unknown, words: ServedRules['words']): readonly string[] {
+  const word = String(value ?? 'standard').toLowerCase()
+  const known = words[word] ?? word
+  return known === 'standard' ? found : [...found, known]
 }

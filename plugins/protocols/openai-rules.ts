@@ -1,5 +1,5 @@
 /** What the replies of one family's protocols share: third parties mix the field names of all of them. */
-import { nowhere, plainCount, statedCosts, type ServedRules } from './served-rules.js'
+import { nowhere, plainCount, statedCosts, vertexTier, type ServedRules } from './served-rules.js'
 import type { TextPlace } from './text-rules.js'
 import { noCounts, noHead, type UsageCounts } from './usage-rules.js'
 
@@ -36,7 +36,13 @@ export const openaiSearches: readonly string[] = ['server_tool_use.web_search_re
  */
 export const openaiServed: ServedRules = {
   // Vertex AI with this protocol.
-  tier: { ...nowhere, reply: ['service_tier'], usage: [['extra_properties', 'google', 'traffic_type']], asked: ['service_tier'] },
+  tier: {
+    ...nowhere,
+    reply: ['service_tier'],
+    usage: [['extra_properties', 'google', 'traffic_type']],
+    asked: ['service_tier'],
+    askedBy: vertexTier,
+  },
   speed: nowhere,
   region: nowhere,
   words: {

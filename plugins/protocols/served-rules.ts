@@ -12,6 +12,8 @@ export interface ToldAt {
   readonly header: string | null
   /** The request's field that asks for it, in each spelling that upstreams accept; empty if there is none. */
   readonly asked: readonly string[]
+  /** The request's header that does. */
+  readonly askedBy: string | null
 }
 
 /** How a reply states the number of something. */
@@ -49,12 +51,15 @@ interface StatedCost {
 }
 
 /** For what a protocol does not state. */
-export const nowhere: ToldAt = { reply: [], usage: [], header: null, asked: [] }
+export const nowhere: ToldAt = { reply: [], usage: [], header: null, asked: [], askedBy: null }
 
 /** Third parties state their cost, whichever protocol they speak: OpenRouter, Perplexity, xAI. */
 export const statedCosts: readonly StatedCost[] = [
   { usage: ['cost'], exponent: 0 }, { usage: ['cost', 'total_cost'], exponent: 0 }, { usage: ['cost_in_usd_ticks'], exponent: -10 },
 ]
+
+/** Asks Vertex AI for a tier, whichever protocol it speaks: https://docs.cloud.google.com/vertex-ai/generative-ai/docs/priority-paygo */
+export const vertexTier = 'x-vertex-ai-llm-shared-request-type'
 
 /** The defaults of most counts. */
 export const plainCount: Omit<CountRule, 'unit'> = { usage: [], adds: false, reply: [], is: null, but: null, sizes: [] }

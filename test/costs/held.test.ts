@@ -19,7 +19,9 @@ interface Spent {
   readonly spent: number
 }
 
-async function serve (t: Test, path: string, payload: object, reply: object, cost: number, times = 300): Promise<Spent> {
+async function serve (
+  t: Test, path: string, payload: object, reply: object, cost: number, times = 300, more: Record<string, string> = {}
+): Promise<Spent> {
   const upstream = await startUpstream(t)
   const balances = memoryBalances()
   const { app, settled } = await startGateway(t, upstream.url, {
@@ -29,7 +31,7 @@ async function serve (t: Test, path: string, payload: object, reply: object, cos
     limits: { balances },
   })
   upstream.respond = () => ({ headers: { 'content-type': 'application/json' }, body: reply })
-  const headers = { authorization: `Bearer ${secret}`, 'x-goog-api-key': secret, 'anthropic-version': '2023-06-01' }
+  const headers = { authorization: `Bearer ${secret}`, 'x-goog-api-key': secret, 'anthropic-version': '2023-06-01', ...more }
   const statuses = await Promise.all(Array.from({ length: times }, async () =>
     (await app.inject({ method: 'POST', url: path, headers, payload })).statusCode))
   for (let at = 0; at < statuses.length; at += 1) await settled.next()
@@ -68,6 +70,17 @@ t.test('a budget for 50 requests with a container of four gigabytes each serves 
   const payload = { model: 'coder', input: 'Hi', max_output_tokens: 1, tools }
   // 50 x 4 x 0.03, and the estimate of their bytes for the last of them.
   t.same(await serve(t, '/v1/responses', payload, reply, 6.01), { served: 50, spent: 6_000_000_000 })
+})
+
+t.test('a tier that a header asks for is held, and needs a price', async (t) => {
+  const usageMetadata = { candidatesTokenCount: 100, totalTokenCount: 100, trafficType: 'ON_DEMAND_PRIORITY' }
+  const reply = { candidates: [{ finishReason: 'STOP' }], usageMetadata, modelVersion: 'chat' }
+  const payload = { contents: [{ parts: [{ text: 'Hi' }] }], generationConfig: { maxOutputTokens: 100 } }
+  const asks = { 'x-vertex-ai-llm-shared-request-type': 'priority' }
+  // 50 x 0.1, and the estimate of their bytes.
+  const spent = { served: 50, spent: 5_000_000_000 }
+  t.same(await serve(t, '/v1beta/models/chat:generateContent', payload, reply, 5.2, 300, asks), spent)
+  t.same(await serve(t, '/v1beta/models/searcher:generateContent', payload, reply, 5.2, 1, asks), { served: 0, spent: 0 })
 })
 
 t.test('a tier that is asked for by its number has no price', async (t) => {

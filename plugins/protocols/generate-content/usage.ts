@@ -1,4 +1,4 @@
-import { nowhere, plainCount, type ServedRules } from '../served-rules.js'
+import { nowhere, plainCount, vertexTier, type ServedRules } from '../served-rules.js'
 import { noCounts, type UsageRules } from '../usage-rules.js'
 
 /**
@@ -8,7 +8,11 @@ import { noCounts, type UsageRules } from '../usage-rules.js'
  */
 const served: ServedRules = {
   tier: {
-    reply: [], usage: [['serviceTier'], ['trafficType']], header: 'x-gemini-service-tier', asked: ['serviceTier', 'service_tier'],
+    reply: [],
+    usage: [['serviceTier'], ['trafficType']],
+    header: 'x-gemini-service-tier',
+    asked: ['serviceTier', 'service_tier'],
+    askedBy: vertexTier,
   },
   speed: nowhere,
   region: nowhere,
