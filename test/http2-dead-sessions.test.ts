@@ -34,7 +34,7 @@ async function start (t: Test, patienceMs: number): Promise<Started> {
     value: (done: () => void, ms: number, ...rest: []) => setTimeout(done, ms === 300_000 ? patienceMs : ms, ...rest),
   })
   const upstream = await startUpstream(t)
-  const app: FastifyInstance = Object(Fastify({ http2: true, http2SessionTimeout: 250 }))
+  const app: FastifyInstance = Object(Fastify({ http2: true }))
   t.teardown(() => app.close())
   const begun = new Signal<string>()
   app.addHook('onRequest', async ({ url }) => { begun.push(url) })
@@ -62,21 +62,25 @@ t.test('a request whose caller broke the protocol and left is settled', async (t
     socket.write(Buffer.concat([goAway, wrongPing]))
     await pause(20)
     socket.destroy()
+    // After 72 seconds in which nothing moved.
+    sessions.at(-1)?.emit('timeout')
     t.match(await settled.next(), { outcome }, name)
   }
-  sessions[0]?.emit('timeout')
-  t.equal(sessions[0]?.destroyed, true, 'it stays ended')
 })
 
 t.test('a caller that waits in silence is there, and gets its reply', async (t) => {
-  const { url, upstream, settled } = await start(t, 200)
+  const { url, upstream, begun, settled, sessions } = await start(t, 1_000)
   let go = (): void => {}
   const late = new Promise<void>((resolve) => { go = resolve })
   upstream.queue({ fixture, before: async () => await late })
   const client = connectClient(url)
   t.teardown(() => client.destroy())
   const stream = client.request({ ...asked, ...key }).resume().end(body)
-  setTimeout(go, 1_000)
+  await begun.next()
+  // It is asked once at a time.
+  sessions[0]?.emit('timeout')
+  sessions[0]?.emit('timeout')
+  setTimeout(go, 1_500)
   const [{ ':status': status }] = await once(stream, 'response')
   t.equal(status, 200)
   t.match(await settled.next(), { outcome: 'ok' })
