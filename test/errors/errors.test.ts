@@ -281,23 +281,27 @@ async function refusing (t: { teardown: (close: () => unknown) => unknown }, ser
   return await listen(app)
 }
 
-t.test('a refusal before the body was read leaves the connection usable, within bounds', async (t) => {
+t.test('a body is read after its refusal, within bounds, and then its connection ends', async (t) => {
   const url = await refusing(t)
   const chunk = Buffer.alloc(1024 * 1024, 'x')
 
   const polite = new Wire(url)
   polite.send(`POST / HTTP/1.1\r\nhost: h\r\ncontent-length: ${8 * chunk.length}\r\n\r\n`)
   for (let i = 0; i < 8; i += 1) polite.send(chunk)
-  t.equal((await polite.reply()).status, 401)
-  t.equal((await polite.ask(['GET / HTTP/1.1', 'host: h'])).status, 401, 'the next request on the same connection')
-  polite.destroy()
+  t.match(await polite.reply(), { status: 401, headers: { connection: 'close' } })
+  await polite.closed()
 
   const chunked = new Wire(url)
   chunked.send('POST / HTTP/1.1\r\nhost: h\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n')
   t.equal((await chunked.reply()).status, 401)
   chunked.send('0\r\n\r\n')
-  t.equal((await chunked.ask(['GET / HTTP/1.1', 'host: h'])).status, 401)
-  chunked.destroy()
+  await chunked.closed()
+
+  const short = new Wire(url)
+  short.send('POST / HTTP/1.1\r\nhost: h\r\ncontent-length: 1\r\n\r\nx')
+  t.equal((await short.reply()).status, 401)
+  t.equal((await short.ask(['GET / HTTP/1.1', 'host: h'])).status, 401, 'the next request on the same connection')
+  short.destroy()
 
   const huge = new Wire(url)
   huge.send(`POST / HTTP/1.1\r\nhost: h\r\ncontent-length: ${1024 * chunk.length}\r\n\r\n`)

@@ -23,9 +23,10 @@ export function refuse (request: FastifyRequest, reply: FastifyReply, family: Fa
   setErrorHead(reply, error, requestId)
   cutUntaken(reply)
   const text = errorText(family, error, requestId)
-  // An error that closes the connection does so on purpose: what still comes on it is not to be read.
-  if (drained === null || error.headers?.connection === 'close' || !isLastOfItsConnection(request, reply)) return reply.send(text)
-  return sendAndLinger(reply, text, drained)
+  // An error that closes the connection does so on purpose: what still comes on it is not to be read. Over HTTP/2 nothing is closed.
+  if (drained === null || error.headers?.connection === 'close' || request.raw.httpVersionMajor > 1) return reply.send(text)
+  // A proxy whose caller gave the upload up might send another caller's request in place of the rest, as HAProxy does.
+  return sendAndLinger(reply.header('connection', 'close'), text, drained)
 }
 
 /** Sets status and headers of an error reply. A `retry-after` or `x-should-retry` of the host or the upstream is kept. */
@@ -54,10 +55,4 @@ export function errorHeaders (error: GatewayError, requestId: string): Record<st
     headers['retry-after'] = String(Math.max(1, Math.ceil((error.retryAfterMs ?? 1_000) / 1_000)))
   }
   return headers
-}
-
-/** Fastify says `connection: close` after a body that a parser refused. Over HTTP/2 that ends nothing, and nothing is waited for. */
-function isLastOfItsConnection ({ raw }: FastifyRequest, reply: FastifyReply): boolean {
-  if (raw.httpVersionMajor > 1) return false
-  return raw.httpVersion === '1.0' || /\bclose\b/i.test(raw.headers.connection ?? '') || reply.getHeader('connection') === 'close'
 }

@@ -112,10 +112,9 @@ for (const [status, key] of refusals) {
         t.equal(reply.status, status)
         const state = await Promise.race([wire.closed().then(() => 'closed'), pause(100, 'open')])
         t.equal(state, 'open', 'while the rest is on its way')
+        t.equal(reply.headers.connection, 'close', 'a proxy must not send another request in its place')
         wire.send(rest)
-        const closes = reply.headers.connection === 'close'
-        if (closes) await wire.closed()
-        else t.equal((await wire.ask(['GET /v1/nothing HTTP/1.1', 'host: a'])).status, 404, 'and the next request is served')
+        await wire.closed()
       })
     }
   }
