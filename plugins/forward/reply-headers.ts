@@ -22,15 +22,15 @@ const keptWithPage = new Set(['content-type', 'retry-after', 'retry-after-ms', '
 type Pass = (name: string, value: string | string[] | undefined) => void
 
 /**
- * Passes the headers of an upstream's reply on as the caller gets them. Adds the request ids, and to event streams what
- * keeps proxies from holding them back.
+ * Passes the headers of an upstream's reply on as the caller gets them. Adds the request ids, and to streams what keeps
+ * proxies from holding them back.
  */
 export function passHeaders (headers: Headers, llm: ModelCall, reply: FastifyReply | null, pass: Pass): void {
   const page = isPage(llm.upstreamReply.status, headers)
   const listed = listedIn(headers.connection)
   // The length may differ from the upstream's: a chunk that only we asked for is removed, and a broken stream gets an error event.
-  const isMetered = llm.stream && llm.openTap !== null && llm.upstreamReply.status < 300
-  const isOurs = llm.body.outgoing !== null || isMetered || isEventStream(headers)
+  const isStream = isEventStream(headers) || (llm.stream && llm.upstreamReply.status < 300)
+  const isOurs = llm.body.outgoing !== null || isStream
   for (const name in headers) {
     if ((name === 'content-length' && isOurs) || (name.startsWith('access-control-') && hasCors(reply))) continue
     if (page ? keptWithPage.has(name) : !dropped.has(name) && !listed.includes(name)) pass(name, headers[name])
@@ -40,7 +40,8 @@ export function passHeaders (headers: Headers, llm: ModelCall, reply: FastifyRep
   if (llm.endpoint.method === 'GET' && headers['cache-control'] === undefined && reply?.hasHeader('cache-control') !== true) {
     pass('cache-control', 'no-store')
   }
-  if (isEventStream(headers)) {
+  // Gemini's may be a JSON array.
+  if (isStream) {
     pass('cache-control', 'no-cache')
     pass('x-accel-buffering', 'no')
   }

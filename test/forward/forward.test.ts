@@ -277,6 +277,24 @@ t.test('an event stream arrives chunk by chunk, with the headers that keep proxi
   t.match(await settled.next(), { outcome: 'ok', abortedBy: null, status: 200 })
 })
 
+t.test('a stream of Gemini\'s that is a JSON array has them, too, and an error of its upstream\'s has not', async (t) => {
+  const upstream = await startUpstream(t)
+  const { app } = await startGateway(t, upstream.url)
+  const ask = async (status: number): Promise<unknown> => {
+    upstream.queue({ status, headers: { 'content-type': 'application/json' }, body: '[{"candidates":[{"finishReason":"STOP"}]}]' })
+    const { headers, statusCode } = await app.inject({
+      method: 'POST',
+      url: '/v1beta/models/m:streamGenerateContent',
+      headers: { 'x-goog-api-key': secret },
+      payload: { contents: [{ parts: [{ text: 'x' }] }] },
+    })
+    t.equal(statusCode, status)
+    return headers['x-accel-buffering']
+  }
+  t.equal(await ask(200), 'no')
+  t.equal(await ask(400), undefined)
+})
+
 t.test('requests without a body reach their upstream, and replies without one come back', async (t) => {
   const upstream = await startUpstream(t)
   const { app } = await startGateway(t, upstream.url)
