@@ -50,7 +50,11 @@ export async function createGateway (config: GatewayConfig, parts: GatewayParts)
   watchLife(app, live, parts.life)
   app.register(llmGateway, bundleOptions(config, parts))
   app.get('/', async () => ({ name: 'llm-gateway' }))
-  app.get('/health', async (_, reply) => parts.life.draining ? reply.code(503).send({ status: 'draining' }) : { status: 'ok' })
+  app.get('/health', async (_, reply) => {
+    // Caches in front keep what says nothing of it, some of them for an hour.
+    reply.header('cache-control', 'no-store')
+    return parts.life.draining ? reply.code(503).send({ status: 'draining' }) : { status: 'ok' }
+  })
   app.setNotFoundHandler(notFound)
   await up(app)
   const gateway = gatewayOf(app)

@@ -66,7 +66,9 @@ t.test('probes of a load balancer are answered', async (t) => {
   const { origin } = await start(t, yaml('http://127.0.0.1:9', []))
   t.equal((await fetch(origin, { method: 'HEAD' })).status, 200)
   t.same(await (await fetch(origin)).json(), { name: 'llm-gateway' })
-  t.same(await (await fetch(`${origin}/health`)).json(), { status: 'ok' })
+  const health = await fetch(`${origin}/health`)
+  t.equal(health.headers.get('cache-control'), 'no-store', 'afresh each time, also through a cache in front')
+  t.same(await health.json(), { status: 'ok' })
 })
 
 t.test('price lists that are named at the start are known from then on', async (t) => {
