@@ -3,7 +3,7 @@ import { add, timesCount, zero, type Decimal } from '../core/money/decimal.js'
 import { isObject, valueAt, type JsonObject } from '../core/body/json-object.js'
 import type { ModelCall } from '../core/call/model-call.js'
 import { largestOf, paidTools } from '../core/money/paid-tools.js'
-import type { PaidTool } from '../protocols/types.js'
+import type { OutputFields, PaidTool } from '../protocols/types.js'
 import type { PriceRow } from './price-row.js'
 
 /** No provider lets one request use a tool more often. */
@@ -17,18 +17,18 @@ export function toolsCost ({ each }: PriceRow, { body: { json }, endpoint }: Mod
   for (const tool of endpoint.output?.tools ?? none) {
     const once = tool.unit === 'search' ? each.get('searched') : undefined
     const price = once ?? each.get(tool.unit)
-    const uses = price === undefined ? 0 : mostUses(tool, json)
+    const uses = price === undefined ? 0 : mostUses(tool, json, endpoint.output?.toolsWithin)
     if (price !== undefined && uses > 0) cost = add(cost, timesCount(price, once === undefined ? uses : 1))
   }
   return cost
 }
 
-function mostUses (tool: PaidTool, json: unknown): number {
+function mostUses (tool: PaidTool, json: unknown, within: OutputFields['toolsWithin']): number {
   const { most, fields = none, sizes = none } = tool
   const forAll = countAt(json, most)
   const sizeOf = (entry: JsonObject): number => largestOf(sizes.map((path) => valueAt(entry, path)))
   const asked = fields.filter((field) => isObject(valueAt(json, [field]))).length
-  return paidTools(json, tool).reduce((uses, entry) => uses + (countAt(entry, most) ?? forAll ?? 1) * sizeOf(entry), asked)
+  return paidTools(json, tool, within).reduce((uses, entry) => uses + (countAt(entry, most) ?? forAll ?? 1) * sizeOf(entry), asked)
 }
 
 function countAt (value: unknown, field: string | null): number | null {

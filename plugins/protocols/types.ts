@@ -53,6 +53,8 @@ export interface OutputFields {
   readonly goesOn?: readonly string[]
   /** Tools charged by the piece that it may let the provider use. */
   readonly tools?: readonly PaidTool[]
+  /** Where its conversation may have further entries of that list. */
+  readonly toolsWithin?: ReadonlyArray<readonly string[]>
 }
 
 /** A tool of the provider, as an entry of the body's list `tools`. */

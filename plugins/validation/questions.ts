@@ -64,7 +64,7 @@ export function serveQuestions (port: MessagePort | null, data: RulesData): void
 /** Paid uses are estimated from the tools of a request, however many other values precede them. */
 function outlineFor (endpoint: Endpoint, json: unknown): unknown {
   const kept = outline(json, fieldsReadOf(endpoint))
-  const tools = endpoint.output?.tools?.flatMap((tool) => paidTools(json, tool)) ?? []
+  const tools = endpoint.output?.tools?.flatMap((tool) => paidTools(json, tool, endpoint.output?.toolsWithin)) ?? []
   return tools.length === 0 || !isObject(kept) ? kept : { ...kept, tools: outline(tools, []) }
 }
 

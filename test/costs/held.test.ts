@@ -72,6 +72,20 @@ t.test('a budget for 50 requests with a container of four gigabytes each serves 
   t.same(await serve(t, '/v1/responses', payload, reply, 6.01), { served: 50, spent: 6_000_000_000 })
 })
 
+t.test('searches of tools that an item of the conversation brings are held', async (t) => {
+  const tools = { type: 'additional_tools', role: 'developer', tools: [{ type: 'web_search' }] }
+  const output = Array.from({ length: 3 }, () => ({ type: 'web_search_call', action: { type: 'search' } }))
+  const usage = { input_tokens: 0, output_tokens: 0, total_tokens: 0 }
+  const reply = { id: 'r', object: 'response', status: 'completed', model: 'searcher', output, usage }
+  const payload = { model: 'searcher', max_output_tokens: 1, max_tool_calls: 3, input: [tools, { role: 'user', content: 'Hi' }] }
+  // 50 x 3 x 0.01, and the estimate of their bytes for the last of them.
+  t.same(await serve(t, '/v1/responses', payload, reply, 1.51), { served: 50, spent: 1_500_000_000 })
+  // Checked in a thread: some 75,000 tokens, and three searches.
+  const large = { ...payload, input: [{ role: 'user', content: 'x'.repeat(300_000) }, tools] }
+  t.same(await serve(t, '/v1/responses', large, reply, 0.1, 1), { served: 0, spent: 0 })
+  t.same(await serve(t, '/v1/responses', large, reply, 0.2, 1), { served: 1, spent: 30_000_000 })
+})
+
 t.test('a tier that a header asks for is held, and needs a price', async (t) => {
   const usageMetadata = { candidatesTokenCount: 100, totalTokenCount: 100, trafficType: 'ON_DEMAND_PRIORITY' }
   const reply = { candidates: [{ finishReason: 'STOP' }], usageMetadata, modelVersion: 'chat' }

@@ -406,6 +406,11 @@ t.test('what is held for tools of the provider: each use that a request allows, 
   for (const type of ['web_search', 'openrouter:web_search']) {
     for (const protocol of ['chat_completions', 'messages', 'responses']) t.equal(held(protocol, { tools: [{ type }] }), 10_000_000)
   }
+  const added = [{ tool: { definition: search } }, { tool_changes: [{ tool: { definition: { ...search, max_uses: 2 } } }] }]
+  t.equal(held('messages', { messages: [{ content: 'x' }, 'x', { content: added }] }), 30_000_000)
+  const items = ['x', { type: 'additional_tools', tools: [{ type: 'web_search' }] }, { tools: null }]
+  t.equal(held('responses', { input: items, tools: [{ type: 'web_search' }], max_tool_calls: 4 }), 80_000_000)
+  t.equal(held('responses', { input: 'x', tools: [{ type: 'web_search' }] }), 10_000_000)
   const google = ['google_search', 'googleSearch', 'google_search_retrieval', 'googleSearchRetrieval', 'enterpriseWebSearch']
   for (const tool of google.map((name) => ({ [name]: {} }))) {
     for (const tools of [[tool], tool]) t.equal(held('generate_content', { tools }, 'once'), 35_000_000)

@@ -29,7 +29,12 @@ export const messages = defineProtocol({
       // An advisor's model is charged beside the first: it is held for, and needs a price, as a substitute.
       substitutes: [...substituteModels, 'tools.*.model', ...modelsWithin.models],
       usage: messagesUsage,
-      output: { max: [['max_tokens']], choices: [], tools: [{ unit: 'search', names: webSearchNames, most: 'max_uses' }] },
+      output: {
+        max: [['max_tokens']],
+        choices: [],
+        tools: [{ unit: 'search', names: webSearchNames, most: 'max_uses' }],
+        toolsWithin: [['tool'], ['tool_changes', '*', 'tool']].map((path) => ['messages', '*', 'content', '*', ...path, 'definition']),
+      },
     },
     { id: 'messages.count_tokens', path: 'messages/count_tokens', schema: 'messages.count_tokens', modelField: 'model' },
   ],

@@ -18,6 +18,7 @@ const modelsWithin = {
 const output = {
   max: [['max_output_tokens']],
   choices: [],
+  toolsWithin: [['input', '*', 'tools']],
   tools: [
     { unit: 'search', names: [...webSearchNames, 'x_search'], most: 'max_tool_calls' },
     { unit: 'file_search', names: ['file_search'], most: 'max_tool_calls' },
