@@ -19,6 +19,8 @@ const settings = {
   reconnectOnError: leavesReplica(1_000),
 }
 
+const leastCommandMs = 2_000
+
 const retryStrategy = (times: number): number => Math.min(50 * times, 250)
 
 /** Returns what opens one more connection to what `config` names: one server, one that Sentinels name, or a cluster. */
@@ -26,8 +28,9 @@ export async function connector (config: StateConfig, timeoutMs: number): Promis
   const { Redis: Single, Cluster: Many } = await loadRedis()
   const { url } = config
   if (url === undefined) throw new OptionError('state.url', 'is required for the engine redis')
-  // The breaker's own time ends first; this one bounds what the client sends by itself.
-  const commandTimeout = timeoutMs * 4
+  // The breaker's own time ends first; this one bounds what the client sends by itself. Its timer does not look at the sockets once more:
+  // it must not end while the process is busy, as a reload of thousands of keys makes it.
+  const commandTimeout = Math.max(timeoutMs * 4, leastCommandMs)
   const password = readPassword('state.password', config.password)
   const sentinelPassword = readPassword('state.sentinel.password', config.sentinel?.password)
   // Redis keeps connections open whose password has been changed: only a new connection needs the new one.
