@@ -38,6 +38,11 @@ export class Admission {
     this.#listeners = listeners
   }
 
+  /** No request holds anything. */
+  get isIdle (): boolean {
+    return this.#tickets.isEmpty
+  }
+
   ticketOf (llm: ModelCall): Ticket | undefined {
     return this.#tickets.of(llm)
   }

@@ -56,11 +56,13 @@ async function registerLimits (app: FastifyInstance, options: LimitsOptions): Pr
   gateway.budgetsStatus = async () => await readBudgets(balances, gateway.parties, issued, currency())
   const reread = new Reread(balances, admission.remaining, () => gateway.parties, currency)
   const endings: Array<() => void> = []
+  let stopRenewing = (): void => {}
   app.addHook('onReady', async () => {
     // Prices may be registered after the limits.
     if (!gateway.pricing?.hasPrices) refuseUnpriced(gateway.parties)
     expectCounts(gateway)
-    endings.push(...keepUp(balances.holdTtlMs, admission, reread), ...gauges(gateway.recorder, admission.remaining))
+    endings.push(keepUp(reread), ...gauges(gateway.recorder, admission.remaining))
+    stopRenewing = renewHolds(balances.holdTtlMs, admission)
     const stopRecovery = balances.onRecovered?.(warn, onLost)
     endings.push(() => stopRecovery?.())
     if (ledger !== null) endings.push(watchLedger(ledger, gateway.recorder, app.log))
@@ -69,6 +71,7 @@ async function registerLimits (app: FastifyInstance, options: LimitsOptions): Pr
     for (const end of endings) end()
     await ledger?.flush()
     await outbox.close()
+    stopRenewing()
   })
 }
 
@@ -93,13 +96,28 @@ function settleAtEnd (gateway: Gateway, admission: Admission, ledger: Ledger | n
   if (ledger !== null) gateway.settlement.add('ledger', (llm, { log }) => keepRecord(parts, ledger, llm, log))
 }
 
-/** Renews the holds of running requests, and reads now and then what other processes left. Returns what ends it. */
-function keepUp (holdTtlMs: number, admission: Admission, reread: Reread): Array<() => void> {
-  const renewing = setInterval(() => admission.renew(), Math.ceil(holdTtlMs / 3)).unref()
-  const rereading = setInterval(() => reread.some(), rereadMs).unref()
+/**
+ * Renews the holds of requests that are not settled. Returns what ends it, as soon as there are none: records of an app that a reload
+ * replaced may still wait for the disk.
+ */
+function renewHolds (holdTtlMs: number, admission: Admission): () => void {
+  let isEnding = false
+  const timer = setInterval(() => {
+    admission.renew()
+    if (isEnding && admission.isIdle) clearInterval(timer)
+  }, Math.ceil(holdTtlMs / 3)).unref()
+  return () => {
+    isEnding = true
+    if (admission.isIdle) clearInterval(timer)
+  }
+}
+
+/** Reads now and then what other processes left. Returns what ends it. */
+function keepUp (reread: Reread): () => void {
+  const timer = setInterval(() => reread.some(), rereadMs).unref()
   // A start waits for no store.
   reread.some()
-  return [() => clearInterval(renewing), () => clearInterval(rereading)]
+  return () => clearInterval(timer)
 }
 
 /** Returns what takes them away again. */

@@ -58,6 +58,10 @@ export class Ticket {
 export class OpenTickets implements Iterable<Ticket> {
   readonly #open: Ticket[] = []
 
+  get isEmpty (): boolean {
+    return this.#open.length === 0
+  }
+
   of ({ ticket }: ModelCall): Ticket | undefined {
     return ticket instanceof Ticket ? ticket : undefined
   }

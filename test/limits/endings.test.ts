@@ -277,7 +277,7 @@ t.test('a place is free while the record is still written', async (t) => {
   }
 })
 
-t.test('a request whose record waits for longer than a hold lives keeps what it holds', async (t) => {
+t.test('a request whose record waits for longer than a hold lives keeps what it holds, also when its app has ended', async (t) => {
   let keep = (): void => {}
   const ledger: Ledger = { ...memoryLedger(), append: async () => await new Promise<void>((resolve) => { keep = resolve }) }
   let now = 0
@@ -287,10 +287,12 @@ t.test('a request whose record waits for longer than a hold lives keeps what it 
     renewed.push(...ids)
     return store.renew(group, ids)
   }
-  const { chat, account, quiet } = await setup(t, { group: { balance: 100_000 }, limits: { ledger, balances: { ...store, renew } } })
+  const { app, chat, account, quiet } = await setup(t, { group: { balance: 100_000 }, limits: { ledger, balances: { ...store, renew } } })
   t.equal((await chat()).status, 200)
   const { held } = await account()
-  for (const later of [50, 100]) {
+  for (const later of [50, 100, 150]) {
+    // As at a reload.
+    if (later === 100) await app.close()
     const before = renewed.length
     while (renewed.length === before) await new Promise((resolve) => setTimeout(resolve, 5))
     now = later
@@ -299,6 +301,11 @@ t.test('a request whose record waits for longer than a hold lives keeps what it 
   t.match(await account(), { held, spent: 0 })
   keep()
   t.match(await quiet(), { spent: 170 })
+  // By now the timer has seen that nothing is left.
+  await new Promise((resolve) => setTimeout(resolve, 60))
+  const before = renewed.length
+  await new Promise((resolve) => setTimeout(resolve, 60))
+  t.equal(renewed.length, before)
 })
 
 t.test('limits that would be asked before anybody knows who calls fail the start', async (t) => {
