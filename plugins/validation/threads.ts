@@ -99,9 +99,8 @@ export class Threads<Answer> implements Pace {
     let task = this.#queue.shift()
     while (task !== undefined) {
       this.#waitingBytes -= task.bytes.byteLength
-      if (this.#closed) task.reject(new Error('the threads are closed'))
-      else if (task.isWanted()) break
-      else task.resolve(null)
+      if (!this.#closed && task.isWanted()) break
+      giveUp(task, new Error('the threads are closed'))
       task = this.#queue.shift()
     }
     if (!this.isFull) for (const goOn of this.#paused.splice(0)) goOn()
@@ -140,7 +139,7 @@ export class Threads<Answer> implements Pace {
   #ended (thread: Thread<Answer>): void {
     this.#threads.delete(thread)
     clearTimeout(thread.timer)
-    thread.task?.reject(thread.error ?? new Error('the thread has ended'))
+    if (thread.task !== null) giveUp(thread.task, thread.error ?? new Error('the thread has ended'))
     this.#next()
   }
 
@@ -152,4 +151,10 @@ export class Threads<Answer> implements Pace {
       thread.worker.terminate()
     }, ms).unref()
   }
+}
+
+/** What nobody wants is no trouble: at a reload, the threads of the app before end when its last caller has left. */
+function giveUp <Answer> ({ isWanted, resolve, reject }: Task<Answer>, error: Error): void {
+  if (isWanted()) reject(error)
+  else resolve(null)
 }

@@ -71,6 +71,15 @@ t.test('what nobody wants any more is not begun', async (t) => {
   t.ok(await next)
 })
 
+t.test('what nobody wants any more is no trouble where the threads end', async (t) => {
+  const threads = start(t)
+  let isWanted = true
+  const asked = ['hang', 'answer'].map(async (act) => await ask(threads, act, 1, () => isWanted))
+  isWanted = false
+  await threads.close()
+  t.strictSame(await Promise.all(asked), [null, null])
+})
+
 t.test('readers wait while too much is waiting', async (t) => {
   const threads = start(t)
   const running = ask(threads, 'work', 900)
