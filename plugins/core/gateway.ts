@@ -29,6 +29,8 @@ export interface Gateway {
   recorder: Recorder
   /** Another app has replaced it, so its gauges are outdated. Set by the process that reloads. */
   isReplaced: boolean
+  /** The same object in apps that replace one another. Set by the upstreams plugin. */
+  shared: object
   /** What the recorder has counted; empty without the metrics plugin. */
   metrics: readonly MetricFamily[]
   /** What requests will cost. Set by the costs plugin; null where there are no prices. */
@@ -127,6 +129,7 @@ function newGateway (): Omit<Gateway, 'prefix' | 'resolve' | 'resolveLoosely' | 
   return {
     recorder: silentRecorder,
     isReplaced: false,
+    shared: {},
     metrics: [],
     setAside: doNothing,
     pricing: null,

@@ -3,15 +3,28 @@ import type { ModelCall } from '../core/call/model-call.js'
 /** Up to this share of all places, keys are not limited. */
 const freePart = 0.8
 
+export interface RunningRequests {
+  /** How many each key has. */
+  readonly keys: Map<string, number>
+  /** The key of each, by the request's id: an outgrown map of requests would keep them alive until the next full collection. */
+  readonly calls: Map<string, string>
+}
+
+export function noRequests (): RunningRequests {
+  return { keys: new Map(), calls: new Map() }
+}
+
 /** The running model requests, and their keys. */
 export class ActiveRequests {
   readonly #max: number
-  readonly #keys = new Map<string, number>()
-  /** By id: an outgrown map of requests would keep them alive until the next full collection. */
-  readonly #calls = new Map<string, string>()
+  readonly #keys: Map<string, number>
+  readonly #calls: Map<string, string>
 
-  constructor (max: number) {
+  /** The second: those of this app and of others. */
+  constructor (max: number, { keys, calls }: RunningRequests = noRequests()) {
     this.#max = max
+    this.#keys = keys
+    this.#calls = calls
   }
 
   /** Null: it has a place, until `leave`, or needs none. Otherwise the reason for refusing it. */

@@ -13,7 +13,7 @@ import { joinGateway, type Gateway } from '../core/gateway.js'
 import { identifyFirst } from '../core/call/identify.js'
 import { modelCallOf, type ModelCall } from '../core/call/model-call.js'
 import type { ShedReason } from '../core/recorder.js'
-import { ActiveRequests } from './active-requests.js'
+import { ActiveRequests, noRequests, type RunningRequests } from './active-requests.js'
 import { isExcess, limitConnections } from './connections.js'
 import { checkOverloadOptions, type OverloadOptions } from './options.js'
 import { Pressure } from './pressure.js'
@@ -26,6 +26,20 @@ type Options = Omit<OverloadOptions, 'maxQueued' | 'queueMs'>
 
 /** Gateways whose process is watched already. */
 const watched = new WeakSet<Gateway>()
+
+interface Taken {
+  readonly held: { bytes: number }
+  readonly running: RunningRequests
+}
+
+/** What requests have taken, by what their apps share: at a reload, those of the app before go on. */
+const taken = new WeakMap<object, Taken>()
+
+function takenIn ({ shared }: Gateway): Taken {
+  const known = taken.get(shared) ?? { held: { bytes: 0 }, running: noRequests() }
+  taken.set(shared, known)
+  return known
+}
 
 async function registerPressure (app: FastifyInstance, options: Options): Promise<void> {
   checkOverloadOptions(options)
@@ -62,11 +76,12 @@ async function registerOverload (app: FastifyInstance, options: Options): Promis
   const gateway = joinGateway(app)
   if (!watched.has(gateway)) await registerPressure(app, options)
   const { maxActive, maxHeldBytes = memoryBytes() / 4 } = options
-  const memory = new BodyMemory(maxHeldBytes, () => gateway.recorder.shed('body_memory'))
+  const { held, running } = takenIn(gateway)
+  const memory = new BodyMemory(maxHeldBytes, () => gateway.recorder.shed('body_memory'), held)
   gateway.bodyMemory = memory
   gateway.onSettled((llm) => memory.leave(llm))
   if (maxActive === undefined) return
-  const active = new ActiveRequests(maxActive)
+  const active = new ActiveRequests(maxActive, running)
   gateway.onSettled((llm) => active.leave(llm))
   app.addHook('onRequest', function llmGatewayOverload (request, reply, done) {
     const llm = modelCallOf(request)

@@ -101,6 +101,31 @@ t.test('beyond maxHeldBytes a large body is refused natively before it is read, 
   t.equal((await call(url, { body: large, headers }).reply).statusCode, 200, 'its memory is free again')
 })
 
+t.test('what runs at a reload counts until its end: no place and no memory is given a second time', async (t) => {
+  const upstream = await startUpstream(t)
+  const large = body.replace('"hi"', `"${'x'.repeat(600_000)}"`)
+  for (const [limit, sent] of [['maxActive: 1', body], ['maxHeldBytes: 1000000', large]] as const) {
+    const { origin, gateway } = await start(t, yaml(upstream.url, ['key-a'], `overload: { maxLoopDelayMs: 0, ${limit} }`))
+    const chat = async () => {
+      const reply = await call(`${origin}/v1/chat/completions`, { body: sent, headers: { authorization: 'Bearer key-a' } }).reply
+      await read(reply)
+      return reply.statusCode
+    }
+    let answer = (): void => {}
+    const gate = new Promise<void>((resolve) => { answer = resolve })
+    upstream.queue({ fixture: 'chat_completions.json', before: async () => await gate })
+    const first = chat()
+    await upstream.arrivals.next()
+    t.equal(await gateway.reload(), true)
+    t.equal(await chat(), 503, limit)
+    answer()
+    t.equal(await first, 200)
+    let status = 503
+    for (const until = Date.now() + 10_000; status === 503 && Date.now() < until;) status = Number(await chat())
+    t.equal(status, 200, 'and then they are free')
+  }
+})
+
 t.test('while the event loop is late a share of requests is refused, other routes are not, and it goes on once it is in time', async (
   t
 ) => {

@@ -11,17 +11,18 @@ export interface BodyHolder {
 export class BodyMemory {
   readonly #maxBytes: number
   readonly #shed: () => void
-  #bytes = 0
+  readonly #held: { bytes: number }
 
-  /** `shed` is called for each body that is refused. */
-  constructor (maxBytes: number, shed: () => void) {
+  /** `shed` is called for each body that is refused. `held`: what is taken, also by other apps. */
+  constructor (maxBytes: number, shed: () => void, held = { bytes: 0 }) {
     this.#maxBytes = maxBytes
     this.#shed = shed
+    this.#held = held
   }
 
   /** Null if there is room for so many bytes of this request; else the refusal. A single large body always has room. */
   refusal ({ body }: BodyHolder, bytes: number): GatewayError | null {
-    const others = this.#bytes - body.heldBytes
+    const others = this.#held.bytes - body.heldBytes
     if (others === 0 || others + bytes <= this.#maxBytes) return null
     this.#shed()
     return overloaded()
@@ -34,7 +35,7 @@ export class BodyMemory {
   take (holder: BodyHolder, needed: number, wanted: number): number | GatewayError {
     const refusal = this.refusal(holder, needed)
     if (refusal !== null) return refusal
-    const others = this.#bytes - holder.body.heldBytes
+    const others = this.#held.bytes - holder.body.heldBytes
     const room = others === 0 ? wanted : Math.min(wanted, this.#maxBytes - others)
     this.keep(holder, room)
     return room
@@ -43,12 +44,12 @@ export class BodyMemory {
   /** Counts so many bytes instead of those before. Not for a settled request, which would be counted for ever. */
   keep ({ settled, body }: BodyHolder, bytes: number): void {
     if (settled) return
-    this.#bytes += bytes - body.heldBytes
+    this.#held.bytes += bytes - body.heldBytes
     body.heldBytes = bytes
   }
 
   leave ({ body }: BodyHolder): void {
-    this.#bytes -= body.heldBytes
+    this.#held.bytes -= body.heldBytes
     body.heldBytes = 0
   }
 }
