@@ -358,7 +358,8 @@ t.test('a disk that takes nothing: records wait, in order, none twice', async (t
 
 t.test('that a disk takes nothing is told as news once, and whoever ends waits for one more try at most', async (t) => {
   const path = join(t.testdir({}), 'ledger')
-  const ledger = new FileLedger(path)
+  let now = Date.now()
+  const ledger = new FileLedger(path, {}, () => now)
   const told: unknown[] = []
   let tries = 0
   const end = ledger.onTrouble((error, again) => {
@@ -375,9 +376,16 @@ t.test('that a disk takes nothing is told as news once, and whoever ends waits f
   t.equal(tries, 2, 'each try is')
   rmSync(path)
   await kept
+  takePlace(path)
+  now += 1_000
+  const next = ledger.append(record('second'))
+  await ledger.flush()
+  t.equal(told.length, 2, 'the next trouble is news again')
+  rmSync(path)
+  await next
   end()
   await ledger.close()
-  t.same(await idsIn(ledger), ['first'])
+  t.same(await idsIn(ledger), ['second'])
 })
 
 t.test('a write that stops half way leaves nothing behind', {
@@ -410,8 +418,7 @@ t.test('a disk that takes no end mark keeps nothing from its end', { skip: proce
   const path = t.testdir({})
   const ledger = new FileLedger(path)
   await ledger.append(record('first'))
-  const open = readdirSync('/proc/self/fd').find((fd) => linkOf(fd).startsWith(path))
-  closeSync(Number(open))
+  closeSync(Number(openIn(path)[0]))
   await ledger.close()
   t.same(await unsettledIn(new FileLedger(path)), ['first'], 'it is looked at again')
 })
@@ -420,13 +427,38 @@ t.test('a file that is lost is left for another', { skip: process.platform !== '
   const path = t.testdir({})
   const ledger = new FileLedger(path)
   await ledger.append(record('first'))
-  const open = readdirSync('/proc/self/fd').find((fd) => linkOf(fd).startsWith(path))
-  closeSync(Number(open))
+  closeSync(Number(openIn(path)[0]))
   await ledger.append(record('second'))
   t.equal(readdirSync(path).length, 2)
   t.same(await idsIn(ledger), ['first', 'second'])
   await ledger.close()
 })
+
+t.test('an end waits for the records that are not kept yet', async (t) => {
+  const path = t.testdir({})
+  const ledger = new FileLedger(path)
+  await ledger.append(record('first'))
+  const kept = ledger.append(record('last'))
+  await ledger.close()
+  t.match(readFileSync(join(path, String(readdirSync(path)[0])), 'utf8'), /"first".*\n.*"last".*\nend\n$/)
+  await kept
+})
+
+t.test('a file that is full, and at the end each one, is closed', { skip: process.platform !== 'linux' && 'needs /proc' }, async (t) => {
+  const path = t.testdir({})
+  const ledger = new FileLedger(path, { maxFileBytes: 1 })
+  for (const id of ['a', 'b', 'c']) await ledger.append(record(id))
+  t.equal(openIn(path).length, 1)
+  await ledger.close()
+  // At once: the process may end now.
+  for (const name of readdirSync(path)) t.match(readFileSync(join(path, name), 'utf8'), /\nend\n$/)
+  t.same(openIn(path), [])
+})
+
+/** Descriptors of the files that this process has open in a folder. */
+function openIn (path: string): string[] {
+  return readdirSync('/proc/self/fd').filter((fd) => linkOf(fd).startsWith(path))
+}
 
 function linkOf (fd: string): string {
   try {
@@ -455,5 +487,7 @@ t.test('only so many records wait for a disk', async (t) => {
   await t.rejects(ledger.append(record('c')), { message: /cannot keep more/ })
   rmSync(path)
   await Promise.all(waiting)
+  await ledger.append(record('c'))
   await ledger.close()
+  t.same(await idsIn(ledger), ['a', 'b', 'c'], 'what is kept waits no more')
 })
