@@ -1,4 +1,6 @@
-import { appendFileSync, cpSync, existsSync, readdirSync, readFileSync, statSync, truncateSync, utimesSync } from 'node:fs'
+import {
+  appendFileSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, statSync, truncateSync, utimesSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
@@ -208,6 +210,24 @@ t.test('usage store', { skip: withoutPostgres }, async (t) => {
       { reason: /9999-12/, record: { id: 'late' } },
     ])
     await shipped(state)
+  })
+
+  t.test('a record that the store has no place for waits, with those behind it, until it can be put aside', async (t) => {
+    const store = storeOf(server)
+    const path = folder(t)
+    const state = await host(t, path, store)
+    const codes: unknown[] = []
+    state.ledger.shipping?.onTrouble((error) => codes.push(Reflect.get(Object(error), 'code')))
+    const refused = join(path, 'ledger', 'refused.jsonl')
+    mkdirSync(refused)
+    const [before, after] = [records(2), records(2)]
+    await keep(state, [...before, record({ id: 'fraction', charged: 1.5 }), ...after])
+    while (codes.length === 0) await pause(10)
+    t.equal(codes[0], 'EISDIR')
+    rmdirSync(refused)
+    await arrive(server, store, [...before, ...after])
+    await agrees(t, server, store, [...before, ...after])
+    t.match(readFileSync(refused, 'utf8'), /^\{.*"id":"fraction".*\}\n$/)
   })
 
   t.test('months end: their tables are dropped when they are old, files are not before they are shipped', async (t) => {
