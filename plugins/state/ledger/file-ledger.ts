@@ -96,7 +96,7 @@ export class FileLedger implements Ledger {
 
   async close (): Promise<void> {
     this.#closing = true
-    await (this.#writing ?? undefined)
+    await this.#writing
     await this.#writer.end(this.#allSettled)
   }
 

@@ -109,7 +109,7 @@ export class LedgerWriter {
     const old = filesBeyond(keepMs, await ledgerFiles(this.#path), now, Math.max(maxFileAgeMs, defaults.maxFileAgeMs))
       .filter(({ path, bytes }) => this.shipping?.has(basename(path), bytes) !== false)
     // A file that cannot be deleted must not stop the next one from being opened; it is tried again with the one after.
-    await Promise.allSettled(old.map(async ({ path }) => await rm(path, { force: true })))
+    await Promise.allSettled(old.map(async ({ path }) => await rm(path)))
   }
 
   /** Removes what is left of a failed text, because it is written again. A file that cannot be cut back is closed as it is. */

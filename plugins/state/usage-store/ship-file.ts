@@ -4,7 +4,6 @@
 import { appendFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { readFrame } from '../ledger/frame.js'
-import { endMark } from '../ledger/read.js'
 import type { LedgerRecord } from '../types.js'
 import type { Backlog, Unshipped } from './backlog.js'
 import { firstLines, readPiece } from './pieces.js'
@@ -21,12 +20,11 @@ export async function shipFile (store: UsageStore, backlog: Backlog, file: Unshi
     const piece = await readPiece(file.path, file.shipped)
     if (piece === null) return
     const { lines, end } = firstLines(piece, maxRecords)
-    const written = lines.filter((line) => line !== endMark)
-    const records = written.flatMap((line) => readFrame(line) ?? [])
+    const records = lines.flatMap((line) => readFrame(line) ?? [])
     const bytes = await takeIn({ store, file, onRefused }, records, end)
-    backlog.shipped(file, { end, records: written.length, time: records.at(-1)?.time })
-    // Another process has read further.
-    if (bytes !== end) await backlog.note(new Map([[file.name, bytes]]))
+    backlog.shipped(file, { end, records: lines.length, time: records.at(-1)?.time })
+    // Another process may have read further.
+    await backlog.note(new Map([[file.name, bytes]]))
   }
 }
 
