@@ -15,6 +15,7 @@ t.test('usage of all hosts', { skip: withoutPostgres }, async (t) => {
   const usd = { cost: '0.25', currency: 'USD', costParts: { input: '0.25' } } as const
   const mine = [
     record({
+      id: 'z',
       time: Date.parse('2026-03-28T23:30:00Z'),
       labels: { team: 'search', app: 'a' },
       upstreamModel: 'm-2',
@@ -23,6 +24,7 @@ t.test('usage of all hosts', { skip: withoutPostgres }, async (t) => {
       chargedCost: 5,
       late: ['group'],
       lateBuckets: [],
+      lateBalances: ['group'],
       ...usd,
     }),
     record({ time: Date.parse('2026-03-29T00:07:00.001Z'), labels: { team: 'search' }, outcome: 'client_abort', ...usd }),
@@ -126,6 +128,14 @@ t.test('usage of all hosts', { skip: withoutPostgres }, async (t) => {
       for (let looks = 0; looks < 100 && await connectionsOf('nobody') > 0; looks += 1) await pause(20)
       t.equal(await connectionsOf('nobody'), 0)
     }
+  })
+
+  t.test('of a month that was dropped the sums are told all the same', async (t) => {
+    const asked = [['--by', 'month'], ['--by', 'key,day', '--from', '2026-03-28', '--to', '2026-04-01T00:00:00Z']]
+    const before = await Promise.all(asked.map(async (args) => await usage(...args)))
+    await server.ask(`DROP TABLE ${store.schema}.usage_2026_03`)
+    for (const [at, args] of asked.entries()) t.strictSame(await usage(...args), before[at], args.join(' '))
+    t.equal((await usage()).length, 2, 'its records are gone')
   })
 
   t.test('a store that cannot be asked is said, and what this host has can be', async (t) => {

@@ -112,6 +112,21 @@ t.test('a record says which of those that it charges late have a balance', async
   t.match([await balances.read('chat', String(given.key)), await balances.read('chat')], [{ spent: 0 }, { spent: 7 }])
 })
 
+t.test('what a request cost is settled again, too, and in the budgets of those who are charged late', async (t) => {
+  const balances = memoryBalances()
+  const bucket = { id: 'cost total', unit: 'cost', amount: 100, endsAt: null } as const
+  const parties = { group: 'chat', groupLimits: { balance: 100 }, groupBuckets: [bucket], key: 'ci', keyLimits: {} }
+  await balances.hold({ id: 'held', ...parties, requests: 1, tokens: 40, cost: 40, floor: 10 })
+  const late = { late: ['key'], lateBuckets: [{ ...bucket, scope: 'key' }] } as const
+  const ledger = {
+    ...memoryLedger(),
+    unsettled: async function * () { yield * [record('held', { chargedCost: 9 }), record('late', { chargedCost: 5, ...late })] },
+  }
+  await recover(ledger, balances, new AbortController().signal)
+  t.match(await balances.readBucket(bucket.id, 'chat'), { spent: 9, held: 0 })
+  t.match(await balances.readBucket(bucket.id, 'chat', 'ci'), { spent: 5 })
+})
+
 t.test('a store that is away is asked again until it has every charge', async (t) => {
   const ledger = { ...memoryLedger(), unsettled: async function * () { yield * [record('a'), record('b')] } }
   const settled: string[] = []

@@ -11,6 +11,7 @@ import { countRecords, firstLines, readPiece } from '../../plugins/state/usage-s
 import { shipFile } from '../../plugins/state/usage-store/ship-file.js'
 import { Shipper } from '../../plugins/state/usage-store/shipper.js'
 import { UsageStore } from '../../plugins/state/usage-store/store.js'
+import type { LedgerRecord } from '../../plugins/state/index.js'
 import { freePort } from '../helpers/free-port.js'
 import { startPostgres, withoutPostgres } from './postgres-server.js'
 import { agrees, arrive, folder, host, idsIn, keep, record, records, shipped, storeOf } from './usage-store.js'
@@ -128,6 +129,12 @@ t.test('records that come while others are counted or shipped are counted once',
   await looking
   t.match(backlog, { records: 1, since: 4 })
   t.equal(backlog.has(name, upTo(4)), false)
+  appendFileSync(file, writeFrame(record({ time: 5 })))
+  await backlog.look(() => 0)
+  t.match(backlog, { records: 2, since: 4 }, 'of the oldest')
+  writeFileSync(join(path, name.replace('1', '2')), `${writeFrame(record({ time: 3 }))}end\n`)
+  await backlog.look(() => 0)
+  t.match(backlog, { records: 3, since: 3, files: [{ ended: false }, { ended: true }] }, 'of all files')
 })
 
 t.test('a file that goes between two looks at it is none', async (t) => {
@@ -163,6 +170,49 @@ t.test('a file and a real store', { skip: withoutPostgres }, async (t) => {
     truncateSync(join(path, name), 5)
     await shipFile(open, backlog, file, () => {})
     t.equal(file.shipped, 0)
+  })
+
+  t.test('hosts that come at the same moment make the tables and the months once, and none meets an error', async (t) => {
+    const rules = readUsageStore(storeOf(server))
+    const hosts = await Promise.all(Array.from({ length: 8 }, async () => {
+      const open = await UsageStore.open(rules, Date.now)
+      t.teardown(async () => await open.close())
+      return open
+    }))
+    await Promise.all(hosts.map(async (each) => await each.tend()))
+    t.match(await server.ask(`SELECT count(*)::int AS months FROM pg_inherits WHERE inhparent = '${rules.schema}.usage'::regclass`), [{
+      months: 2,
+    }])
+  })
+
+  t.test('where a table of the operator takes the present months, none is added, and nothing is wrong', async (t) => {
+    const store = storeOf(server)
+    const open = await UsageStore.open(readUsageStore(store), Date.now)
+    t.teardown(async () => await open.close())
+    await server.ask(`CREATE TABLE ${store.schema}.all_years PARTITION OF ${store.schema}.usage ` +
+      "FOR VALUES FROM ('2000-01-01Z') TO ('9000-01-01Z')")
+    await open.tend()
+    const all = records(2)
+    await open.takeIn(all, name, 0, 1)
+    await agrees(t, server, store, all)
+    t.match(await server.ask(`SELECT count(*)::int FROM ${store.schema}.all_years`), [{ count: 2 }])
+  })
+
+  t.test('hosts that add to the same sums at the same moment never wait for each other', async (t) => {
+    const store = storeOf(server)
+    const rules = readUsageStore(store)
+    const hosts = await Promise.all([0, 1, 2, 3].map(async () => await UsageStore.open(rules, Date.now)))
+    t.teardown(async () => await Promise.all(hosts.map(async (each) => await each.close())))
+    const keys = Array.from({ length: 400 }, (_, at) => `key ${at}`)
+    const all: LedgerRecord[] = []
+    for (let round = 0; round < 8; round += 1) {
+      await Promise.all(hosts.map(async (each, at) => {
+        const some = (at % 2 === 0 ? keys : keys.toReversed()).slice(at * 60).map((key) => record({ key }))
+        all.push(...some)
+        await each.takeIn(some, `${round} ${at}`, 0, 1)
+      }))
+    }
+    await agrees(t, server, store, all)
   })
 
   t.test('a connection that ends between the halves of a batch leaves the second one to be sent again', async (t) => {
@@ -243,6 +293,18 @@ t.test('a file and a real store', { skip: withoutPostgres }, async (t) => {
     await state.close()
     while (sockets.size > 0) await pause(50)
     t.pass('it is closed once it is made')
+  })
+
+  t.test('an end leaves no connection behind', async (t) => {
+    await server.ask('CREATE ROLE leaver SUPERUSER LOGIN')
+    const store = storeOf(server, { url: server.url.replace('tester@', 'leaver@') })
+    const state = await host(t, folder(t), store)
+    const all = records(1)
+    await keep(state, all)
+    await arrive(server, store, all)
+    await state.close()
+    while ((await server.ask("SELECT FROM pg_stat_activity WHERE usename = 'leaver'")).length > 0) await pause(20)
+    t.pass('there is none')
   })
 
   t.test('who listened for trouble may stop', async (t) => {

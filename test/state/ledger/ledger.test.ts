@@ -147,14 +147,16 @@ t.test('a file ends by size and by age, and goes when it is old', async (t) => {
   await ledger.close()
 })
 
-t.test('a file that is written all the time ends when its first records are too old, and goes', async (t) => {
-  const path = t.testdir({})
+t.test('a file that is written all the time ends when its first records are too old, and goes; others in its folder stay', async (t) => {
+  const path = t.testdir({ 'refused.jsonl': '{}\n' })
+  utimesSync(join(path, 'refused.jsonl'), 1, 1)
   let now = Date.now()
   const ledger = new FileLedger(path, { keepMs: 3_600_000 }, () => now)
   await ledger.append(record('a'))
   now += 3_700_000
   await ledger.append(record('b'))
-  t.same(await idsIn(ledger), ['b'])
+  t.same(await idsIn(ledger, { onDamage: (at) => t.fail(`${at} is no ledger`) }), ['b'])
+  t.equal(readFileSync(join(path, 'refused.jsonl'), 'utf8'), '{}\n')
   await ledger.close()
 })
 
