@@ -43,7 +43,7 @@ export async function recover (
 }
 
 async function settle (
-  balances: Balances, { id, key, group, charged, chargedCost = 0, late, lateBuckets = [], lateBalances }: LedgerRecord,
+  balances: Balances, { id, key, group, charged, chargedCost = 0, late, lateBuckets, lateBalances }: LedgerRecord,
   closing: AbortSignal, { onSettled, onLost }: RecoveryListeners
 ): Promise<void> {
   if (key === null || group === null) return

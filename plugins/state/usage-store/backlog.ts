@@ -71,7 +71,7 @@ export class Backlog {
     for (const [name, bytes] of positions) {
       const file = this.#files.get(name)
       if (file === undefined || file.shipped === bytes) continue
-      Object.assign(file, { shipped: bytes, counted: bytes, records: 0, isCounted: false, ended: false })
+      Object.assign(file, { shipped: bytes, counted: bytes, records: 0, isCounted: false })
       await this.#count(file)
     }
   }
@@ -110,7 +110,7 @@ async function count (file: Unshipped): Promise<boolean> {
     if (file.records === 0) file.since = timeOf(piece)
     file.records += countRecords(piece, endMark)
     file.counted = piece.end
-    file.ended = piece.bytes.toString('latin1', piece.bytes.length - endMark.length - 1) === `\n${endMark}` || piece.bytes.equals(end)
+    file.ended = piece.bytes.subarray(-end.length).equals(end)
   }
   file.isCounted = true
   return true

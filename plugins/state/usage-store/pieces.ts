@@ -23,7 +23,7 @@ export async function readPiece (path: string, start: number): Promise<Piece | n
 
 async function readLines (handle: FileHandle, start: number, length: number): Promise<Piece | null> {
   const { buffer, bytesRead } = await handle.read(Buffer.allocUnsafe(length), 0, length, start)
-  const last = bytesRead === 0 ? -1 : buffer.lastIndexOf(newline, bytesRead - 1)
+  const last = buffer.subarray(0, bytesRead).lastIndexOf(newline)
   if (last >= 0) return { bytes: buffer.subarray(0, last), end: start + last + 1 }
   return bytesRead < length ? null : await readLines(handle, start, length * 2)
 }
@@ -42,11 +42,9 @@ export function firstLines ({ bytes, end }: Piece, count: number): { readonly li
 /** Number of lines that look like records, without parsing them. */
 export function countRecords ({ bytes }: Piece, endMark: string): number {
   let count = 0
-  for (let from = 0; from >= 0 && from <= bytes.length;) {
-    const to = bytes.indexOf(newline, from)
-    const length = (to < 0 ? bytes.length : to) - from
-    if (length !== endMark.length) count += 1
-    from = to < 0 ? -1 : to + 1
+  for (let from = 0, to = 0; to >= 0; from = to + 1) {
+    to = bytes.indexOf(newline, from)
+    if ((to < 0 ? bytes.length : to) - from !== endMark.length) count += 1
   }
   return count
 }
