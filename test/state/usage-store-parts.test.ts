@@ -47,6 +47,7 @@ t.test('marks that cannot be kept are as those that are not there', async (t) =>
   await writeMarks(other, rules, new Map([['a', 5]]))
   t.same([...readMarks(other, rules)], [])
   t.same(readdirSync(other), [mark], 'nothing is left behind')
+  await writeMarks(join(other, 'gone'), rules, new Map())
 })
 
 t.test('a backlog forgets files that are gone and knows whose time it cannot read', async (t) => {
