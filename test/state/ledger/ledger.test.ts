@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { FileLedger } from '../../../plugins/state/ledger/file-ledger.js'
 import { memoryLedger } from '../../../plugins/state/ledger/memory-ledger.js'
-import { readFrame, writeFrame } from '../../../plugins/state/ledger/frame.js'
+import { isFrame, readFrame, writeFrame } from '../../../plugins/state/ledger/frame.js'
 import type { Ledger, LedgerRange, LedgerRecord } from '../../../plugins/state/types.js'
 
 const leaves = { input: 3, cache_read: 0, cache_write_5m: 0, cache_write_1h: 0, cache_write: 0, tool_input: 0, output: 4, reasoning: 0 }
@@ -40,7 +40,17 @@ t.test('a frame holds one record, whatever is in it', async (t) => {
   const line = writeFrame(odd)
   t.equal(line.split(/[\n\u2028\u2029]/).length, 2)
   t.same(readFrame(line.slice(0, -1)), odd)
-  for (const broken of ['', '12345678 ', line.slice(0, -2), line.replace('ci', 'cj').slice(0, -1)]) t.equal(readFrame(broken), null)
+  const isWhole = (text: string): boolean => isFrame(Buffer.from(text), 0, Buffer.byteLength(text))
+  t.equal(isWhole(line.slice(0, -1)), true)
+  // The same number with a digit that there is not.
+  const misspelt = line.slice(0, -1).replace(/[1-9a-f][0-9a-f]/, ([one = '', two = '']) =>
+    (parseInt(one, 16) - 1).toString(16) + String.fromCharCode(parseInt(two, 16) + 16 + 87))
+  for (const broken of [
+    '', '12345678 ', '00000000 ', line.slice(0, -2), line.replace('ci', 'cj').slice(0, -1), line.slice(0, -1).replace(' ', '\t'), misspelt,
+  ]) {
+    t.equal(readFrame(broken), null, broken)
+    t.equal(isWhole(broken), false, broken)
+  }
 })
 
 for (const [name, openLedger] of [
