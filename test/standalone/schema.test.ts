@@ -60,3 +60,12 @@ t.test('a file may name its schema', async (t) => {
   )
   t.match(config.$schema, /gateway\.schema\.json$/)
 })
+
+t.test('an editor finds no mistake in the examples, whose variables stand there as they are', async (t) => {
+  const ajv = new Ajv2020({ strict: false, schemas: [read(schemaFile.replace('gateway', 'prices'))] })
+  const validate = ajv.compile(read(schemaFile))
+  for (const name of ['cluster', 'demo', 'docker/config', 'providers', 'systemd']) {
+    t.ok(validate(parse(readFileSync(new URL(`../../examples/${name}/gateway.yaml`, import.meta.url), 'utf8'))), name)
+  }
+  t.notOk(validate({ upstreams: {}, groups: {}, keys: [{ id: 'a', group: 'b', hash: 'sha256:$NAME' }] }))
+})
