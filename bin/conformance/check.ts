@@ -3,7 +3,7 @@ import type { FamilyName, Options } from './options.js'
 import type { Reply } from './wire.js'
 
 /** What a check requires; without it the check does not apply. */
-export type Need = FamilyName | 'far side' | 'metrics' | 'mount prefix' | 'spent key'
+export type Need = FamilyName | 'far side' | 'metrics' | 'mount prefix' | 'several keys' | 'spent key'
 
 export interface Check {
   /** Never changes: results of two gateways, or of two years, are compared by it. */

@@ -102,6 +102,7 @@ const given: Readonly<Record<Need, string>> = {
   'far side': '--upstream-port',
   metrics: '--metrics-url',
   'mount prefix': 'a path in --base-url',
+  'several keys': 'another key for each family',
   'spent key': '--key-spent',
 }
 
@@ -113,6 +114,7 @@ function available (need: Need, { keys, upstreamPort, metricsUrl, baseUrl, spent
     'far side': upstreamPort !== null,
     metrics: metricsUrl !== '',
     'mount prefix': new URL(baseUrl).pathname !== '/',
+    'several keys': new Set(Object.values(keys)).size === Object.keys(keys).length,
     'spent key': spentKey !== '',
   }
   return has[need]

@@ -64,6 +64,12 @@ t.test('a gateway whose far side is not ours', async (t) => {
   t.match(out, /1 {2}pass .* 200\n 13 {2}n\/a .* needs --key-gemini, --upstream-port/)
 })
 
+t.test('with one key for all families, no key is that of another group', async (t) => {
+  const { origin } = await startGateway(t)
+  const same = ['--key-openai', keys.openai, '--key-anthropic', keys.openai, '--key-gemini', keys.openai]
+  t.match(await kit('--base-url', origin, ...same, '--check', '27'), { code: 0, out: /27 {2}n\/a .* needs another key for each family/ })
+})
+
 t.test('a wrong command line', async (t) => {
   const rows: Array<[args: string[], said: RegExp]> = [
     [[], /--base-url must be an http/],

@@ -91,7 +91,7 @@ export const auth: readonly Check[] = [
   {
     number: 27,
     title: 'a key of another group: 403 with a message of its own',
-    needs: everyone,
+    needs: [...everyone, 'several keys'],
     async run ({ ask, options: { keys } }) {
       expectEnvelope(await ask('chat', { headers: { authorization: `Bearer ${keys.gemini}` } }), 'openai', 403, 'chat')
       expectEnvelope(await ask('messages', { headers: { 'x-api-key': keys.openai } }), 'anthropic', 403, 'messages')
