@@ -33,7 +33,9 @@ function details (facts: ErrorFacts): unknown[] {
 }
 
 function errorBody (facts: ErrorFacts): Record<string, unknown> {
-  return { error: { code: facts.status, message: facts.message, status: statuses[facts.kind], details: details(facts) } }
+  // Google has one word for 429, also where a balance is spent.
+  const status = statuses[facts.status === 429 ? 'rate_limit' : facts.kind]
+  return { error: { code: facts.status, message: facts.message, status, details: details(facts) } }
 }
 
 export const gemini: Family = {

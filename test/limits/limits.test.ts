@@ -56,6 +56,13 @@ t.test('the status of a spent balance is an option', async (t) => {
   }
 })
 
+t.test('a spent balance that is 429 has the word that Google has for 429', async (t) => {
+  for (const { path, headers, body } of families.filter(({ path }) => path.includes('v1beta'))) {
+    const { url } = await setup(t, { key: { balance: 0 }, limits: { balanceStatus: 429 } })
+    t.match(await post(url + path, body, headers), { status: 429, json: { error: { code: 429, status: 'RESOURCE_EXHAUSTED' } } })
+  }
+})
+
 t.test('a rate is refused with the headers that each family knows', async (t) => {
   for (const { path, headers, body, rate } of families) {
     const { url } = await setup(t, { group: { requestsPerMinute: 1 } })
