@@ -42,11 +42,21 @@ export async function openFronts (
   }
 }
 
-/** Maps every request to the app's path below `path`, and to nothing else. */
+/** The page and what it reads. */
+const pages = /^\/(?:data|upstreams)?(?:\?|$)/
+
+/**
+ * Maps these to the app's path below `path`, and nothing else: the app's refusal would tell the path, by which the page can be had from the
+ * gateway's own port.
+ */
 function below (path: string, handle: Handler): Handler {
   const base = path.replace(/\/+$/, '')
   return (request, response) => {
     const url = String(request.url)
+    if (!pages.test(url) || !/^(?:GET|HEAD)$/.test(String(request.method))) {
+      response.writeHead(404, { 'content-type': 'text/plain', 'cache-control': 'no-store' }).end('Not found\n')
+      return
+    }
     request.url = /^\/(?:\?|$)/.test(url) ? path + url.slice(1) : base + url
     handle(request, response)
   }

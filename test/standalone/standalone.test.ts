@@ -112,6 +112,17 @@ t.test('the console has a port of its own, also after a reload', async (t) => {
   await t.rejects(fetch(page))
 })
 
+t.test('the port of the console tells nobody by which path of the gateway the console can be had', async (t) => {
+  const { gateway } = await start(t, yaml('http://127.0.0.1:9', [], 'console: { listen: { port: 0 } }'))
+  const page = originOf(gateway.consoleAddress ?? gateway.address)
+  const asked = [['GET', '/nope'], ['GET', '/data/'], ['GET', '/upstreams/x?after=0'], ['GET', '/v1/models'], ['POST', '/'], ['PUT', '/']]
+  for (const [method = '', path = ''] of asked) {
+    const reply = await fetch(page + path, { method })
+    t.match([reply.status, await reply.text()], [404, 'Not found\n'], `${method} ${path}`)
+  }
+  t.equal((await fetch(`${page}/data`, { method: 'HEAD' })).status, 200)
+})
+
 t.test('a path of the console that ends with a slash has its data on a port of its own, too', async (t) => {
   const { gateway } = await start(t, yaml('http://127.0.0.1:9', [], 'console: { path: /live/, listen: { port: 0 } }'))
   const page = originOf(gateway.consoleAddress ?? gateway.address)
