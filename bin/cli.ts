@@ -30,13 +30,13 @@ export async function run (args: readonly string[], io: Io): Promise<number> {
     io.out((await import('../plugins/metrics/store.js')).packageVersion)
     return 0
   }
-  const { config } = parseArgs({ args: rest, strict: false, options: { config: { type: 'string' } } }).values
+  const { config, url } = parseArgs({ args: rest, strict: false, options: { config: { type: 'string' }, url: { type: 'string' } } }).values
   const file = configFile(typeof config === 'string' ? config : undefined, io.env)
   try {
     const command = commands.get(name)
     if (command === undefined) throw new UsageError(unknownCommand(name))
     if (file === '') throw new UsageError('--config is empty: it needs the name of a file')
-    if (file === demoFile && name !== 'init' && !io.primary && existsSync('gateway.yaml')) {
+    if (file === demoFile && name !== 'init' && url === undefined && !io.primary && existsSync('gateway.yaml')) {
       io.err('this is the demo: --config gateway.yaml takes the file of this folder')
     }
     return await command(file, rest, io)

@@ -221,6 +221,9 @@ t.test('who has a gateway.yaml here and does not name it is told that it is the 
     t.equal(await run(args, io), 0)
     t.same(io.complaints, said)
   }
+  const io = terminal()
+  t.equal(await run(['upstreams', '--url', 'http://127.0.0.1:1'], io), 1)
+  t.match(io.complaints, [/no answer from http:/], 'the gateway at an address is not the demo')
 })
 
 t.test('a budget in money without a price is refused by check, start and a reload', async (t) => {
