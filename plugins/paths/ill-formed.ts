@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import { furtherServers } from '../core/door/further-servers.js'
 import type { Gateway } from '../core/gateway.js'
 import { keepOut, readUrl, routeBy, type RawRequest } from '../core/call/identify.js'
-import type { UrlRefusal } from '../core/url/resolve.js'
+import type { UrlRefusal } from '../core/url/refusal.js'
 import { isDecodable } from '../core/url/segments.js'
 import { withoutQuery } from '../core/url/single-version.js'
 

@@ -70,9 +70,6 @@ function chartData ({ series }) {
 
 export function openChart (chart) {
   const place = byId(chart.id)
-  const axis = {
-    stroke: colour('dim'), grid: { stroke: colour('line'), width: 1 }, ticks: { show: false }, font: '11px system-ui, sans-serif',
-  }
   chart.plot?.destroy()
   chart.plot = new Chart({
     ...sizeOf(place),
@@ -87,30 +84,41 @@ export function openChart (chart) {
         },
       },
     },
-    axes: [
-      {
-        ...axis,
-        values: (_plot, ticks) => ticks.map((tick) => new Date(tick * 1_000).toLocaleTimeString('en-GB', {
-          hour: '2-digit', minute: '2-digit', second: '2-digit',
-        })),
-        space: 75,
-        size: 28,
-        incrs: [5, 10, 15, 30, 60, 120, 300],
-      },
-      // An empty scale has no numbers.
-      { ...axis, size: 58, values: (_plot, ticks) => ticks.map((tick) => chart.empty && tick > 0 ? '' : chart.format(tick)) },
-    ],
-    series: [
-      { label: 'at', value: (_plot, value) => value === null ? '' : new Date(value * 1_000).toLocaleTimeString('en-GB') },
-      ...chart.series.map(([label, name]) => ({
-        label,
-        stroke: colour(name),
-        width: 2,
-        ...chart.filled && { fill: `color-mix(in srgb, ${colour(name)} 7%, transparent)` },
-        points: { show: false },
-        spanGaps: false,
-        value: (_plot, value) => chart.format(value),
-      })),
-    ],
+    axes: axesOf(chart),
+    series: linesOf(chart),
   }, chartData(chart), place)
+}
+
+function axesOf (chart) {
+  const axis = {
+    stroke: colour('dim'), grid: { stroke: colour('line'), width: 1 }, ticks: { show: false }, font: '11px system-ui, sans-serif',
+  }
+  return [
+    {
+      ...axis,
+      values: (_plot, ticks) => ticks.map((tick) => new Date(tick * 1_000).toLocaleTimeString('en-GB', {
+        hour: '2-digit', minute: '2-digit', second: '2-digit',
+      })),
+      space: 75,
+      size: 28,
+      incrs: [5, 10, 15, 30, 60, 120, 300],
+    },
+    // An empty scale has no numbers.
+    { ...axis, size: 58, values: (_plot, ticks) => ticks.map((tick) => chart.empty && tick > 0 ? '' : chart.format(tick)) },
+  ]
+}
+
+function linesOf ({ series, filled, format }) {
+  return [
+    { label: 'at', value: (_plot, value) => value === null ? '' : new Date(value * 1_000).toLocaleTimeString('en-GB') },
+    ...series.map(([label, name]) => ({
+      label,
+      stroke: colour(name),
+      width: 2,
+      ...filled && { fill: `color-mix(in srgb, ${colour(name)} 7%, transparent)` },
+      points: { show: false },
+      spanGaps: false,
+      value: (_plot, value) => format(value),
+    })),
+  ]
 }

@@ -60,44 +60,37 @@ export function collectBody (
     const isWhole = length === 0 && needed <= largeBytes
     const room = takeRoom(owner, needed, isWhole ? needed : body.length, contentLength, bodyMemory)
     if (typeof room !== 'number') {
-      isOver = true
       body = nothing
       bodyMemory?.leave(owner)
       stream.off('data', onData)
-      done(room, null)
+      fail(room)
       return
     }
-    if (isWhole) body = bytes
-    else {
-      if (room > 0) body = grown(body, length, room)
-      bytes.copy(body, length)
-    }
+    body = isWhole ? bytes : appended(body, length, bytes, room)
     length = needed
     if (length > largeBytes) slowDown(stream, bytes.length, bodyPace)
   }
 
   function onEnd (): void {
-    // A client of Node's ends a stream right before it resets it: both mostly come in one turn, the reset after the end.
-    if (stream instanceof Http2ServerRequest) setImmediate(finish)
-    else finish()
-  }
-
-  function finish (): void {
     if (isOver) return
     isOver = true
     if (owner.body.heldBytes > 0) bodyMemory?.keep(owner, length)
     done(null, length === body.length ? body : body.subarray(0, length))
   }
 
-  function onBreak (): void {
-    if (isOver) return
+  function fail (error: GatewayError): void {
     isOver = true
-    done(gatewayError('request_aborted'), null)
+    done(error, null)
   }
 
+  listen(stream, onData, onEnd, () => { if (!isOver) fail(gatewayError('request_aborted')) })
+}
+
+function listen (stream: Readable, onData: (chunk: Buffer | string) => void, onEnd: () => void, onClose: () => void): void {
   stream.on('data', onData)
-  stream.on('end', onEnd)
-  stream.on('close', onBreak)
+  // A client of Node's ends a stream right before it resets it: both mostly come in one turn, the reset after the end.
+  stream.on('end', stream instanceof Http2ServerRequest ? () => setImmediate(onEnd) : onEnd)
+  stream.on('close', onClose)
   // Never removed: a stream may fail after it was refused, and an unhandled error ends the process. Node's own requests
   // emit errors only if somebody listens.
   if (!(stream instanceof IncomingMessage)) stream.on('error', ignore)
@@ -148,10 +141,12 @@ function roomFor (needed: number, contentLength: number | null): number {
   return needed > eagerBytes ? contentLength : Math.min(contentLength, eagerBytes)
 }
 
-function grown (body: Buffer, length: number, room: number): Buffer {
-  const larger = Buffer.allocUnsafe(room)
-  body.copy(larger, 0, 0, length)
-  return larger
+/** `bytes` behind the first `length` ones of `body`, which moves to `room` new bytes if that is not 0. */
+function appended (body: Buffer, length: number, bytes: Buffer, room: number): Buffer {
+  const target = room > 0 ? Buffer.allocUnsafe(room) : body
+  if (target !== body) body.copy(target, 0, 0, length)
+  bytes.copy(target, length)
+  return target
 }
 
 function tooLarge (maxBodyBytes: number): GatewayError {

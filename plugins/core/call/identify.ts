@@ -11,7 +11,8 @@ import { beginRequest } from './request-life.js'
 import { routeOf } from './route-kind.js'
 import { originForm } from '../url/origin-form.js'
 import { isCarrier } from '../url/query.js'
-import type { UrlRefusal, Resolve } from '../url/resolve.js'
+import type { UrlRefusal } from '../url/refusal.js'
+import type { Resolve } from '../url/resolve.js'
 import { queryOf, withoutQuery } from '../url/single-version.js'
 
 const kRead = Symbol('fastify-llm-gateway.read')

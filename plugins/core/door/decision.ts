@@ -7,7 +7,8 @@ import { isPreflight, isProbe, isSocketUpgrade, methodAsked } from './arrival.js
 import type { Gateway } from '../gateway.js'
 import { ModelCall } from '../call/model-call.js'
 import { readAtStart, readAtVersion, readBeside, socketPath } from '../host/rewritten-send.js'
-import type { Resolution, UrlRefusal } from '../url/resolve.js'
+import type { UrlRefusal } from '../url/refusal.js'
+import type { Resolution } from '../url/resolve.js'
 import { withoutQuery } from '../url/single-version.js'
 
 /**

@@ -5,7 +5,7 @@ import type { Gateway } from '../gateway.js'
 import { showRefused } from '../call/identify.js'
 import { ownAddress } from './own-address.js'
 import { knownActions } from '../url/match.js'
-import type { UrlRefusal } from '../url/resolve.js'
+import type { UrlRefusal } from '../url/refusal.js'
 
 /**
  * Answers a request whose path is ours but leads to no endpoint: the native 400, 404 or 405 of the caller's protocol, with the right base
