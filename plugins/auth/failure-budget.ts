@@ -5,7 +5,10 @@ import { LRUCache } from 'lru-cache'
 export interface FailureOptions {
   /** Wrong keys per minute from one address (IPv6: one /64); after a pause, as many at once. */
   perMinute: number
-  /** Addresses that are remembered, the most recent ones. Default 10,000. */
+  /**
+   * Addresses that are remembered, the most recent ones.
+   * @defaultValue 10,000
+   */
   maxAddresses: number
 }
 

@@ -44,7 +44,7 @@ export interface GroupOptions<Target extends string = string> {
   limits?: Limits
   /**
    * What to do while the store of the limits cannot answer: refuse requests (`closed`), or let each process spend a share (`local`).
-   * @defaultValue 'closed'
+   * @defaultValue `closed`
    */
   onStoreFailure?: 'closed' | 'local'
   /**

@@ -38,18 +38,26 @@ export interface KeyStore {
   create: (record: KeyRecord) => Promise<boolean>
   /** Null: no such key. Resolves once the change is stored and announced. */
   update: (id: string, changes: KeyEdit) => Promise<KeyRecord | null>
+  /** All keys, in no certain order. */
   list: () => AsyncIterable<KeyRecord>
   close: () => Promise<void>
 }
 
 export interface LedgerConfig {
-  /** Size in bytes beyond which a new file is begun. Default 64 MiB. */
+  /**
+   * Size in bytes beyond which a new file is begun.
+   * @defaultValue 64 MiB
+   */
   readonly maxFileBytes?: number
-  /** Age beyond which a new file is begun. Default one day. */
+  /**
+   * Age in milliseconds beyond which a new file is begun.
+   * @defaultValue 86,400,000 (a day)
+   */
   readonly maxFileAgeMs?: number
   /**
-   * Files are deleted when their last record is older than this. Default: never. A time without records counts as one day at most (or as
+   * Files are deleted when their last record is older than this, in milliseconds. A time without records counts as one day at most (or as
    * `maxFileAgeMs`, if that is longer), so that a clock that runs ahead deletes no more than that.
+   * @defaultValue never
    */
   readonly keepMs?: number
 }
@@ -63,26 +71,49 @@ export type StateConfig = StateDetails & (
 interface StateDetails {
   /**
    * Directory of the lmdb files and of the ledger.
-   * @defaultValue './data'
+   * @defaultValue `./data`
    */
   readonly path?: string
-  /** File with the password of Redis, in place of the one in `url`. Read again for each connection. */
+  /**
+   * File with the password of Redis, in place of the one in `url`. Read again for each connection.
+   * @defaultValue none
+   */
   readonly password?: PasswordFile
-  /** True if `url` is one node of a Redis Cluster. */
+  /**
+   * True if `url` is one node of a Redis Cluster.
+   * @defaultValue false
+   */
   readonly cluster?: boolean
   /**
    * Set if `url` is a Redis Sentinel, which names the current primary; user, password and database of `url` are those of the primary.
    * `name`: of the primary. `password`: of the Sentinels themselves, read again for each connection.
+   * @defaultValue none
    */
   readonly sentinel?: { readonly name: string, readonly password?: PasswordFile }
-  /** Prefix of every Redis key. Default `llm-gateway`. */
+  /**
+   * Prefix of every Redis key.
+   * @defaultValue `llm-gateway`
+   */
   readonly prefix?: string
-  /** How long a Redis command may take. Default 50 ms. */
+  /**
+   * How long a Redis command may take, in milliseconds.
+   * @defaultValue 50
+   */
   readonly commandTimeoutMs?: number
-  /** How long a hold outlives the last sign of its process. Default 60 s. */
+  /**
+   * How long a hold outlives the last sign of its process, in milliseconds.
+   * @defaultValue 60,000
+   */
   readonly holdTtlMs?: number
+  /**
+   * The files of usage records.
+   * @defaultValue {}
+   */
   readonly ledger?: LedgerConfig
-  /** Where the usage records of all hosts are shipped, too. Default: they stay on the host that wrote them. */
+  /**
+   * Where the usage records of all hosts are shipped, too.
+   * @defaultValue they stay on the host that wrote them
+   */
   readonly usageStore?: UsageStoreConfig
 }
 

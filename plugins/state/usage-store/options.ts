@@ -5,15 +5,30 @@ import { readPassword, type Password, type PasswordFile } from '../password.js'
 export interface UsageStoreConfig {
   /** `postgres://user:password@host:port/database`, followed by other parameters of libpq, such as `sslmode`. */
   readonly url: string
-  /** File with the password, in place of the one in `url`. Read again for each connection. */
+  /**
+   * File with the password, in place of the one in `url`. Read again for each connection.
+   * @defaultValue none
+   */
   readonly password?: PasswordFile
-  /** The PostgreSQL schema that holds its tables; created if it is missing. Default `llm_gateway`. */
+  /**
+   * The PostgreSQL schema that holds its tables; created if it is missing.
+   * @defaultValue `llm_gateway`
+   */
   readonly schema?: string
-  /** How often new records are shipped. Default 1,000 ms. */
+  /**
+   * How often new records are shipped, in milliseconds.
+   * @defaultValue 1,000
+   */
   readonly intervalMs?: number
-  /** How long a statement may take. Default 30,000 ms. */
+  /**
+   * How long a statement may take, in milliseconds.
+   * @defaultValue 30,000
+   */
   readonly timeoutMs?: number
-  /** Months are dropped when their last record is older than this; sums stay. Default: never. */
+  /**
+   * Months are dropped when their last record is older than this, in milliseconds; sums stay.
+   * @defaultValue never
+   */
   readonly keepMs?: number
 }
 
