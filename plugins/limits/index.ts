@@ -141,6 +141,8 @@ function follow (
   } else refuse(request, reply, llm.endpoint.family, verdict)
 }
 
-// Before it, nothing would be limited: whose request it is was not known yet.
-/** What a key and its group may still spend: requests, tokens, a balance, budgets (docs/keys-and-limits.md). Registered after auth. */
+/**
+ * What a key and its group may still spend: requests, tokens, a balance, budgets (docs/keys-and-limits.md). Registered after auth, which
+ * knows whose request it is.
+ */
 export const limits = fp(registerLimits, { fastify: '5.x', name: 'llm-gateway-limits', dependencies: ['llm-gateway-auth'] })

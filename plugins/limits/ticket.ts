@@ -1,4 +1,5 @@
 import type { ModelCall } from '../core/call/model-call.js'
+import { DenseList } from '../core/dense-list.js'
 import type { Group } from '../core/types.js'
 import { ownedBuckets } from '../core/balances/buckets.js'
 import { scopesOf } from '../core/balances/parties.js'
@@ -51,15 +52,12 @@ export class Ticket {
   }
 }
 
-/**
- * The open tickets. A list without gaps instead of a map: V8 keeps the outgrown tables of a map reachable, and
- * with them every request that was in one, until the next full collection.
- */
+/** The open tickets. */
 export class OpenTickets implements Iterable<Ticket> {
-  readonly #open: Ticket[] = []
+  readonly #open = new DenseList<Ticket>()
 
   get isEmpty (): boolean {
-    return this.#open.length === 0
+    return this.#open.size === 0
   }
 
   of ({ ticket }: ModelCall): Ticket | undefined {
@@ -68,7 +66,7 @@ export class OpenTickets implements Iterable<Ticket> {
 
   add (ticket: Ticket, llm: ModelCall): void {
     llm.ticket = ticket
-    ticket.place = this.#open.push(ticket) - 1
+    this.#open.add(ticket)
   }
 
   /** Unlinks ticket and request: nothing more may be held on it. */
@@ -79,15 +77,10 @@ export class OpenTickets implements Iterable<Ticket> {
 
   /** Idempotent. The request still refers to the ticket. */
   remove (ticket: Ticket): void {
-    const last = this.#open.at(-1)
-    if (ticket.place < 0 || last === undefined) return
-    this.#open[ticket.place] = last
-    last.place = ticket.place
-    this.#open.pop()
-    ticket.place = -1
+    this.#open.delete(ticket)
   }
 
   [Symbol.iterator] (): Iterator<Ticket> {
-    return this.#open.values()
+    return this.#open[Symbol.iterator]()
   }
 }
