@@ -1,11 +1,12 @@
-import { Listeners, withLabels } from './key-record.js'
+import { KeyListeners } from './key-listeners.js'
+import { withLabels } from './key-record.js'
 import type { KeyRecord, KeyStore } from './types.js'
 
 /** Keys of this process, lost at exit. */
 export function memoryKeys (): KeyStore {
   const byId = new Map<string, KeyRecord>()
   const byDigest = new Map<string, KeyRecord>()
-  const listeners = new Listeners()
+  const listeners = new KeyListeners()
   const put = (record: KeyRecord): void => {
     byId.set(record.id, record)
     byDigest.set(record.digest, record)

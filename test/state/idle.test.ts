@@ -2,7 +2,7 @@
 import { Redis } from 'ioredis'
 import t from 'tap'
 import { settle } from '../../plugins/core/balances/endings.js'
-import { MemoryGroupStore } from '../../plugins/core/balances/memory.js'
+import { MemoryGroupStore } from '../../plugins/core/balances/memory-group-store.js'
 import { hold } from '../../plugins/core/balances/rules.js'
 import { lmdbBalances } from '../../plugins/state/lmdb/balances.js'
 import { openLmdb } from '../../plugins/state/lmdb/open.js'

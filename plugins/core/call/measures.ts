@@ -1,6 +1,6 @@
 /** Durations and sums of a settled request. Seconds; null if it does not apply. */
 import type { ModelCall } from './model-call.js'
-import type { Outcome, TokenUsage } from '../types.js'
+import type { TokenUsage } from '../types.js'
 
 export interface Leaf {
   readonly type: keyof TokenUsage
@@ -54,7 +54,7 @@ export function durationOf (llm: ModelCall): number {
  *   body (`bodyStartedAt` to `bodyAt`): paths, auth with its key store, limits with theirs, validation, and whatever the
  *   host's hooks do in between;
  * - the upstream's headers until ours are written, and its last byte until our last one: reply headers, the host's hooks
- *   as far as they do not wait, and all reading of a reply that came in one piece (`replyWorkMs`).
+ *   as far as they do not wait, and all reading of a reply that came in one piece (`upstreamReply.workMs`).
  *
  * Left out is the reading of single chunks of a stream, which a clock could tell from the waits around it only at the
  * cost of a look for each, and what follows once the caller has its reply: settlement, the log line, these metrics. The
@@ -104,24 +104,4 @@ export function classOfStatus (status: number): string {
 export function statusClassOf (llm: ModelCall): string | null {
   if (llm.upstreamReply.status > 0) return classOfStatus(llm.upstreamReply.status)
   return llm.times.sentAt === 0 || llm.abortedBy !== null ? null : 'error'
-}
-
-/** Replies that are no fault of the caller: the provider has moved, or refuses the gateway's credential or account. */
-const moved: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
-const unpaid: ReadonlySet<number> = new Set([401, 402])
-
-function isUpstreamsFault ({ upstreamReply: { status }, auth: { key } }: ModelCall, forwards: boolean): boolean {
-  if (status >= 500 || moved.has(status)) return true
-  // Without auth, the mount sends the caller's own key on.
-  return unpaid.has(status) && key !== null && !forwards
-}
-
-/** How a request ended, if no plugin has said so. `forwards`: its upstream gets the caller's own key. */
-export function outcomeOf (llm: ModelCall, forwards: boolean): Outcome {
-  if (llm.abortedBy === 'client') return 'client_abort'
-  if (llm.abortedBy !== null) return 'truncated'
-  if (llm.usage.replyFailed || (llm.upstreamReply.status >= 300 && isUpstreamsFault(llm, forwards))) return 'upstream_error'
-  if (llm.status >= 500) return 'gateway_error'
-  if (llm.status >= 400) return 'client_error'
-  return 'ok'
 }

@@ -2,8 +2,8 @@
 import { performance } from 'node:perf_hooks'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Gateway } from '../gateway.js'
-import { outcomeOf } from './measures.js'
 import { setModelCall, type ModelCall } from './model-call.js'
+import { outcomeOf } from './outcome.js'
 import { endDeadSession } from '../reply/dead-session.js'
 import { endWithConnection } from '../reply/pipelined-reply.js'
 
@@ -39,7 +39,7 @@ export function releaseHold (gateway: Gateway, request: FastifyRequest, llm: Mod
   llm.holds -= 1
   if (llm.holds > 0 || llm.settled) return
   llm.settled = true
-  llm.outcome ??= outcomeOf(llm, llm.routing.forwardsSecret)
+  llm.outcome ??= outcomeOf(llm)
   gateway.settlement.run(llm, request)
   // References from here would keep whole dead requests alive over the next scavenge.
   llm.openTap = null

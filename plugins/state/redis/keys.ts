@@ -1,6 +1,7 @@
-import { Listeners, readChange, readKey, writeKey } from '../key-record.js'
+import { KeyListeners } from '../key-listeners.js'
+import { readKey, writeKey } from '../key-record.js'
 import type { RedisLink } from './link.js'
-import type { KeyRecord, KeyStore } from '../types.js'
+import type { KeyChange, KeyRecord, KeyStore } from '../types.js'
 
 const listBatch = '1000'
 /** Another writer may come between the reading and the writing of an update. More attempts than this mean a fault. */
@@ -11,7 +12,7 @@ export async function redisKeys (link: RedisLink, prefix: string): Promise<KeySt
   const byId = `${prefix}:{keys}:by-id`
   const byDigest = `${prefix}:{keys}:by-digest`
   const channel = `${prefix}:changes`
-  const listeners = new Listeners()
+  const listeners = new KeyListeners()
   await link.subscribe(channel, (text) => listeners.tell(readChange(text)), () => listeners.tell({ group: '*', missed: true }))
 
   const recordOf = async (id: string): Promise<KeyRecord | null> => {
@@ -56,4 +57,15 @@ async function * listed (link: RedisLink, byDigest: string): AsyncGenerator<KeyR
     cursor = next
     for (const [index, text] of fields.entries()) if (index % 2 === 1) yield readKey(text)
   } while (cursor !== '0')
+}
+
+/** Reads a pushed message. If it cannot be understood, everything counts as changed. */
+function readChange (text: string): KeyChange {
+  try {
+    const value: unknown = JSON.parse(text)
+    if (typeof value === 'object' && value !== null) return value
+  } catch {
+    // Not a message of the gateway. An error thrown from here would end the process.
+  }
+  return { group: '*' }
 }
