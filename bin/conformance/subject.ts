@@ -27,7 +27,7 @@ const plain: Readonly<Record<Kind, Plain>> = {
 export const familyOf = (kind: Kind): FamilyName => plain[kind].family
 
 /** The headers in which a client of the family sends `key`. */
-export const credentials: Readonly<Record<FamilyName, (key: string) => Record<string, string>>> = {
+const credentials: Readonly<Record<FamilyName, (key: string) => Record<string, string>>> = {
   openai: (key) => ({ authorization: `Bearer ${key}` }),
   anthropic: (key) => ({ 'x-api-key': key, 'anthropic-version': '2023-06-01' }),
   gemini: (key) => ({ 'x-goog-api-key': key }),

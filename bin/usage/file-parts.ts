@@ -1,11 +1,11 @@
 /** Splits large files into parts of whole lines, which may be read in any order, at once, and by several threads. */
 import { closeSync, openSync, readSync } from 'node:fs'
+import { lineFeed } from '../../plugins/core/body/bytes.js'
 import type { LedgerFile } from '../../plugins/state/ledger/read.js'
 import { isGone } from '../../plugins/state/stat-of.js'
 import { bytesOf, slackBytes, type Bytes } from './json-bytes.js'
 
 const blockBytes = 1024 * 1024
-const newline = 10
 
 /** The lines that begin between two positions of a file. */
 export interface FilePart {
@@ -61,9 +61,9 @@ function readLines (file: number, { from, to }: FilePart, onLine: OnLine): void 
     const read = readSync(file, json.bytes, held, json.bytes.length - slackBytes - held, first + held)
     const filled = held + read
     isEnd = read === 0
-    const whole = isEnd ? filled : json.bytes.subarray(0, filled).lastIndexOf(newline) + 1
+    const whole = isEnd ? filled : json.bytes.subarray(0, filled).lastIndexOf(lineFeed) + 1
     for (let start = 0, end = 0; start < whole && first + start < to; start = end + 1) {
-      end = isEnd ? filled : json.bytes.indexOf(newline, start)
+      end = isEnd ? filled : json.bytes.indexOf(lineFeed, start)
       if (isOurs) onLine(json, start, end)
       isOurs = true
     }

@@ -1,4 +1,4 @@
-import type { Readings, Sums } from './readings.js'
+import type { Readings, Row, Sums } from './readings.js'
 
 /** Keeps the page readable, and its data small, however many groups and models there are. */
 const maxRows = 100
@@ -69,8 +69,6 @@ export function boundsOf (readings: Readings, name: string): readonly number[] {
   const [first] = readings.histograms(name)
   return first === undefined ? [] : first.buckets.map(({ upTo }) => upTo).filter(Number.isFinite)
 }
-
-type Row = ReadonlyArray<string | number>
 
 /** Some counters start at 0: what never happened has no row. Largest first. */
 function happened (rows: readonly Row[]): readonly Row[] {

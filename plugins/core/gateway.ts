@@ -1,7 +1,7 @@
 /**
  * Where the plugins meet: one `ModelCall` per model request (`modelCallOf`, null on every other request of the host) and one
  * `Gateway` per app (`gatewayOf`). Plugins never import each other; they read and write these two. Hosts have a view of
- * each (`host-view.ts`).
+ * each (`host/host-view.ts`).
  */
 import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance } from 'fastify'

@@ -2,9 +2,10 @@
 import { createRequire } from 'node:module'
 import type * as Yaml from 'yaml'
 import { isObject } from '../core/body/json-object.js'
+import { parseJson } from '../core/body/parse-json.js'
 import { readPlainFileNow } from '../core/config/plain-file.js'
 import { repeatedName } from '../core/body/repeated-name.js'
-import { plainValues, yamlMistakes, yamlSentence } from '../core/config/yaml-sentences.js'
+import { plainValues, yamlMistakes, yamlSentence } from '../core/config/yaml-mistakes.js'
 import { isCurrency } from './currency.js'
 import { pathText, type PlacedProblem } from './price-error.js'
 import type { Path, PriceProblem, PriceRow, Report } from './price-row.js'
@@ -56,6 +57,7 @@ function readText (file: string, problems: PlacedProblem[]): string | null {
 
 /** JSON is parsed by the platform, in a hundredth of the time. Undefined for what is neither. */
 function parse (text: string, file: string, problems: PlacedProblem[]): unknown {
+  // YAML has braces, too, and its parser says where it is wrong.
   const json = /^\s*\{/.test(text) ? parseJson(text) : undefined
   if (json === undefined) return parseYaml(text, file, problems)
   // The community's list has had models twice again and again (BerriAI/litellm#30147); its own project reads the last of them, too.
@@ -63,15 +65,6 @@ function parse (text: string, file: string, problems: PlacedProblem[]): unknown 
   if (repeated === null) return json
   problems.push({ place: file, line: repeated.line, path: pathText(repeated.path), message: 'the same name stands twice' })
   return undefined
-}
-
-/** Undefined for what is not JSON: YAML has braces, too, and its parser says where it is wrong. */
-function parseJson (text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 function parseYaml (text: string, file: string, problems: PlacedProblem[]): unknown {

@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { joinGateway } from '../core/gateway.js'
+import { parseJson } from '../core/body/parse-json.js'
 import { identify, identifyFirst } from '../core/call/identify.js'
 import { ModelCall, modelCallOf } from '../core/call/model-call.js'
 import { errorText } from '../core/errors/gateway-error.js'
@@ -45,13 +46,9 @@ function foreignError (llm: ModelCall | null, reply: FastifyReply, payload: unkn
   if (reply.statusCode < 400) return null
   if (llm !== null && (llm.errorCode !== null || llm.upstreamReply.status !== 0)) return null
   if (typeof payload !== 'string' || !/^\{"(?:statusCode|message)":/.test(payload)) return null
-  try {
-    const error: unknown = JSON.parse(payload)
-    const { statusCode, error: name, message } = Object(error)
-    return statusCode === reply.statusCode && typeof name === 'string' && typeof message === 'string' ? Object(error) : null
-  } catch {
-    return null
-  }
+  const error: object = Object(parseJson(payload))
+  const { statusCode, error: name, message } = Object(error)
+  return statusCode === reply.statusCode && typeof name === 'string' && typeof message === 'string' ? error : null
 }
 
 function native (llm: ModelCall, request: FastifyRequest, reply: FastifyReply, foreign: object): string {

@@ -22,7 +22,7 @@ function anyWay (letter: string): string {
 }
 
 /** The bytes with each secret replaced by as many asterisks. */
-export function masked (bytes: Buffer, pattern: RegExp): Buffer {
+function masked (bytes: Buffer, pattern: RegExp): Buffer {
   const text = bytes.toString('latin1')
   return text.search(pattern) === -1 ? bytes : Buffer.from(text.replace(pattern, (found) => '*'.repeat(found.length)), 'latin1')
 }

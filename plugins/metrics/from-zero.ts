@@ -59,7 +59,7 @@ export function knownFromStart (name: NameOf<'counter'>): ReadonlyArray<readonly
 
 /**
  * Maximum number of label sets of one counter that configurations may add at 0, over all reloads of a process. Each is a line of every
- * scrape and a series that is kept for ever; a hundred groups with the five limits fit. Further ones begin with their first event.
+ * scrape and a series that is kept for ever; seventy groups with their seven limits fit. Further ones begin with their first event.
  */
 export const maxExpected = 500
 

@@ -9,7 +9,6 @@ import type { ProcessFamilies } from './process-families.js'
 import { joinRegistry } from './registry.js'
 import { registryScraper, serveScrapes, storeScraper } from './scrape-route.js'
 
-export { catalogue, prefix } from './catalogue.js'
 export type { MetricsOptions } from './options.js'
 export type { Cell } from './families.js'
 export type { Peers } from './peers.js'

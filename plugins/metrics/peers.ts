@@ -26,7 +26,7 @@ export function withPeers (families: readonly Family[], peers: Peers): readonly 
 }
 
 /** One cell for each label set of the lists. */
-export function merged (lists: ReadonlyArray<readonly Cell[]>, aggregator: Aggregator): Cell[] {
+function merged (lists: ReadonlyArray<readonly Cell[]>, aggregator: Aggregator): Cell[] {
   const cells = new Map<string, Cell>()
   for (const cell of lists.flat()) {
     const known = cells.get(cell.text)

@@ -4,7 +4,7 @@ import type { Gateway } from '../core/gateway.js'
 import { keepOut, readUrl, routeBy, type RawRequest } from '../core/call/identify.js'
 import type { UrlRefusal } from '../core/url/refusal.js'
 import { isDecodable } from '../core/url/segments.js'
-import { withoutQuery } from '../core/url/single-version.js'
+import { withoutQuery } from '../core/url/query.js'
 
 /**
  * The router must not answer an ill-formed path with its own message: another path is put in its place, and a hook refuses the request

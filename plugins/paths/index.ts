@@ -4,10 +4,10 @@ import { isSocketUpgrade } from '../core/door/arrival.js'
 import { meet } from '../core/door/door.js'
 import { gatewayError } from '../core/errors/gateway-error.js'
 import { refuse } from '../core/errors/refuse.js'
-import { isDoubtful } from '../core/door/framing.js'
+import { hasDoubtfulFraming } from '../core/door/framing.js'
 import { joinGateway } from '../core/gateway.js'
 import { claimIdentifying, dropQueryKeys, identify, readUrl } from '../core/call/identify.js'
-import { withoutQuery } from '../core/url/single-version.js'
+import { withoutQuery } from '../core/url/query.js'
 import { ModelCall } from '../core/call/model-call.js'
 import { setAsideIllFormed } from './ill-formed.js'
 import { checkPathOptions, type PathsOptions } from './options.js'
@@ -45,7 +45,7 @@ async function registerPaths (app: FastifyInstance, options: PathsOptions): Prom
         return
       }
       identify(gateway, request, reply)
-      if (isDoubtful(raw)) {
+      if (hasDoubtfulFraming(raw)) {
         refuse(request, reply, read.endpoint.family, gatewayError('bad_request', {}, { headers: { connection: 'close' } }))
         return
       }

@@ -3,7 +3,7 @@ import { forgetUrl, keepOut, readUrl, type RawRequest } from '../core/call/ident
 import { ModelCall } from '../core/call/model-call.js'
 import { createResolve, type Resolve } from '../core/url/resolve.js'
 import { beforeVersions } from '../core/url/segments.js'
-import { queryOf, withoutQuery } from '../core/url/single-version.js'
+import { queryOf, withoutQuery } from '../core/url/query.js'
 import { setAside } from './ill-formed.js'
 import { checkPathOptions } from './options.js'
 

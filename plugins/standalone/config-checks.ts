@@ -1,7 +1,7 @@
 /** Checks that a schema cannot express: names that must exist, values that exclude each other, addresses and dates that must parse. */
-import { createHash } from 'node:crypto'
 import { isIP } from 'node:net'
 import type { KeyOptions } from '../auth/index.js'
+import { digestOf } from '../auth/keys.js'
 import { groupMistakes } from '../upstreams/check-groups.js'
 import { didYouMean } from '../core/config/did-you-mean.js'
 import { readTime } from '../core/config/read-time.js'
@@ -127,7 +127,7 @@ function checkKey (path: string, key: KeyOptions): Problem[] {
 
 function checkUnique (keys: readonly KeyOptions[]): Problem[] {
   const ids = keys.map((key) => key.id)
-  const hashes = keys.map((key) => (key.secret === undefined ? key.hash : hashOf(key.secret)))
+  const hashes = keys.map((key) => (key.secret === undefined ? key.hash : `sha256:${digestOf(key.secret)}`))
   const repeated = (values: ReadonlyArray<string | undefined>, message: string): Problem[] => {
     const seen = new Set<string | undefined>()
     return values.flatMap((value, index) => {
@@ -137,8 +137,4 @@ function checkUnique (keys: readonly KeyOptions[]): Problem[] {
     })
   }
   return [...repeated(ids, 'has the id of another key'), ...repeated(hashes, 'has the secret of another key')]
-}
-
-function hashOf (secret: string): string {
-  return `sha256:${createHash('sha256').update(secret).digest('hex')}`
 }

@@ -4,7 +4,7 @@
  * ${NAME} }`) would take them for its own.
  */
 import { LineCounter, parseDocument, visit } from 'yaml'
-import { plainValues, yamlMistakes, yamlSentence } from '../core/config/yaml-sentences.js'
+import { plainValues, yamlMistakes, yamlSentence } from '../core/config/yaml-mistakes.js'
 import { ConfigError, joinPath, type Problem } from './config-error.js'
 
 export type Environment = Readonly<Record<string, string | undefined>>

@@ -119,7 +119,7 @@ const whyUnread: Readonly<Record<string, string>> = {
 }
 
 /** Throws ConfigError if the file cannot be read. */
-export function readText (file: string, read = readWhatever): string {
+function readText (file: string, read = readWhatever): string {
   try {
     return read(file)
   } catch (error) {

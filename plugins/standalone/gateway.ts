@@ -3,14 +3,14 @@ import { randomUUID } from 'node:crypto'
 import Fastify, { LogController, type FastifyInstance, type FastifyReply, type FastifyRequest, type FastifyServerOptions } from 'fastify'
 import { gatewayError } from '../core/errors/gateway-error.js'
 import { refuse } from '../core/errors/refuse.js'
-import { isDoubtful } from '../core/door/framing.js'
+import { hasDoubtfulFraming } from '../core/door/framing.js'
 import { gatewayOf, joinGateway } from '../core/gateway.js'
 import { identify, knownRequest } from '../core/call/identify.js'
 import { ModelCall } from '../core/call/model-call.js'
 import { refuseUrl } from '../core/door/refuse-url.js'
 import { familyAsked } from '../core/url/match.js'
 import { segmentsOf } from '../core/url/segments.js'
-import { withoutQuery } from '../core/url/single-version.js'
+import { withoutQuery } from '../core/url/query.js'
 import llmGateway from '../index.js'
 import { createRewriteUrl } from '../paths/index.js'
 import { families, familyOf } from '../protocols/index.js'
@@ -124,7 +124,7 @@ function watchLife (app: FastifyInstance, live: LiveRequests, life: GatewayParts
   app.addHook('onRequest', function llmGatewayLife (request, reply, done) {
     const llm = identify(gateway, request, reply)
     if (!(llm instanceof ModelCall)) {
-      if (isDoubtful(request.raw)) refuseUnread(request, reply, 400)
+      if (hasDoubtfulFraming(request.raw)) refuseUnread(request, reply, 400)
       else done()
       return
     }

@@ -7,7 +7,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { text as readText } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setTimeout as pause } from 'node:timers/promises'
 import { createResolve, type Resolved } from '../core/url/resolve.js'
 import { families, familyOf, type ErrorKind, type Family } from '../protocols/index.js'
 import { field } from '../protocols/simulate-text.js'
@@ -109,7 +109,7 @@ async function sendEvents (response: ServerResponse, events: readonly SimulatedE
 
 async function * asEventStream (events: readonly SimulatedEvent[], delayMs: number): AsyncGenerator<string> {
   for (const { event, data } of events) {
-    await sleep(delayMs)
+    await pause(delayMs)
     const name = event === undefined ? '' : `event: ${event}\n`
     yield `${name}data: ${typeof data === 'string' ? data : JSON.stringify(data)}\n\n`
   }
@@ -118,7 +118,7 @@ async function * asEventStream (events: readonly SimulatedEvent[], delayMs: numb
 async function * asArray (events: readonly SimulatedEvent[], delayMs: number): AsyncGenerator<string> {
   let separator = '['
   for (const { data } of events) {
-    await sleep(delayMs)
+    await pause(delayMs)
     yield separator + JSON.stringify(data)
     separator = ',\r\n'
   }

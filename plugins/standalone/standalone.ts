@@ -1,5 +1,5 @@
 /** The gateway as a process: one port, the current app behind it, reloads, and an end that cuts no stream. */
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setTimeout as pause } from 'node:timers/promises'
 import { gatewayOf } from '../core/gateway.js'
 import type { GatewayConfig } from './config-types.js'
 import type { Environment } from './config-yaml.js'
@@ -139,7 +139,7 @@ export class Standalone {
   async #stop (): Promise<void> {
     await this.#turn
     this.#resources.draining = true
-    const grace = sleep(graceOf(this.config), undefined, { signal: this.#hurry.signal }).catch(() => {})
+    const grace = pause(graceOf(this.config), undefined, { signal: this.#hurry.signal }).catch(() => {})
     await Promise.race([this.#switchboard.idle(), grace])
     this.#hurry.abort()
     this.#switchboard.cut()

@@ -1,11 +1,11 @@
 import { Writable } from 'node:stream'
+import { lineFeed } from '../core/body/bytes.js'
 
 /**
  * What a pipe or a socket takes as a whole or not at all (PIPE_BUF of Linux); of more, it may take a part, followed by what another process
  * writes.
  */
 const wholeBytes = 4_096
-const newline = 0x0a
 
 /** Writes lines to an output that other processes write to, too, so that none is mixed with one of theirs. Longer ones may be. */
 export function wholeLines (out: Writable): Writable {
@@ -28,7 +28,7 @@ async function writeLines (out: Writable, lines: Buffer): Promise<void> {
 
 /** Behind the last line that fits, or behind the first one if that does not fit. */
 function endOfWhole (lines: Buffer, start: number): number {
-  const last = lines.lastIndexOf(newline, start + wholeBytes - 1)
-  const end = last < start ? lines.indexOf(newline, start) : last
+  const last = lines.lastIndexOf(lineFeed, start + wholeBytes - 1)
+  const end = last < start ? lines.indexOf(lineFeed, start) : last
   return end < 0 ? lines.length : end + 1
 }

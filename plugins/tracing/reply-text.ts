@@ -1,5 +1,6 @@
 /** The text of a reply, as much as a budget allows: of a JSON document at its end, of an event stream event by event. */
 import { StringDecoder } from 'node:string_decoder'
+import { parseJson } from '../core/body/parse-json.js'
 import type { TextPlace } from '../protocols/text-rules.js'
 import { fieldOf } from './input-messages.js'
 import type { TextBudget } from './text-budget.js'
@@ -44,7 +45,7 @@ export class ReplyText {
   }
 
   #read (text: string): void {
-    const json = parsed(text)
+    const json = parseJson(text)
     // A stream that is no event stream is an array of documents like its events.
     for (const document of Array.isArray(json) ? json : [json]) {
       const type = fieldOf(document, 'type')
@@ -53,14 +54,6 @@ export class ReplyText {
         for (const found of textsAt(document, place.path)) this.text += this.#budget.take(found)
       }
     }
-  }
-}
-
-function parsed (text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return null
   }
 }
 

@@ -1,4 +1,5 @@
 import { isObject } from '../core/body/json-object.js'
+import { parseJson } from '../core/body/parse-json.js'
 import type { StreamHead } from '../core/upstream/upstream.js'
 import { noHead, type UsageRules } from '../protocols/usage-rules.js'
 
@@ -48,12 +49,7 @@ export class EventHead implements StreamHead {
   #read (event: string): HeadEvent {
     const lines = event.split(/\r\n|\n|\r/)
     const data = lines.filter((line) => /^data(?::|$)/.test(line)).map((line) => line.slice(5).replace(/^ /, '')).join('\n')
-    if (data === '') return 'preamble'
-    try {
-      return headEventOf(this.#rules, JSON.parse(data))
-    } catch {
-      return 'content'
-    }
+    return data === '' ? 'preamble' : headEventOf(this.#rules, parseJson(data))
   }
 }
 

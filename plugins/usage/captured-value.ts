@@ -1,4 +1,5 @@
 import { backslash, quote, space, standsAt } from '../core/body/bytes.js'
+import { parseJson } from '../core/body/parse-json.js'
 
 /** The longest value that is kept: a usage object with a hundred iterations is half as long. */
 const maxValueBytes = 64 * 1024
@@ -48,16 +49,7 @@ export class CapturedValue {
   }
 }
 
-/** `JSON.parse`, or undefined for what is no JSON. */
-export function parseJson (text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
-
-/** The same for bytes, with a shortcut for plain strings and nulls, which are most values. */
+/** `parseJson` of bytes, with a shortcut for plain strings and nulls, which are most values. */
 function parseBytes (bytes: Buffer, from: number, to: number): unknown {
   const first = bytes[from]
   if (first === quote && hasNoEscapes(bytes, from + 1, to - 1)) return bytes.toString('utf8', from + 1, to - 1)

@@ -1,5 +1,5 @@
 import { standsAt } from '../core/body/bytes.js'
-import { parseJson } from './captured-value.js'
+import { parseJson } from '../core/body/parse-json.js'
 
 /**
  * The values that a scanner looks for, as a tree of the keys that lead to them. Each value has a slot:

@@ -1,5 +1,5 @@
 import { openObject, closeObject } from '../core/body/bytes.js'
-import { parseJson } from './captured-value.js'
+import { parseJson } from '../core/body/parse-json.js'
 import { isObject } from '../core/body/json-object.js'
 import { keepIn, type SearchNode } from './search-tree.js'
 

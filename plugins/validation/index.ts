@@ -18,7 +18,7 @@ import { writeLog } from '../core/write-log.js'
 import { Checker } from './checker.js'
 import { readMediaType } from './media-type.js'
 import { readOptions, type Rules, type ValidationOptions } from './options.js'
-import { replay } from './pass-on.js'
+import { replay } from './replay.js'
 import { BodyRefusal } from './body-refusal.js'
 
 export type { ValidationOptions } from './options.js'

@@ -8,7 +8,7 @@ import { textsAtAny } from '../../plugins/core/body/json-text.js'
 import type { ModelCall } from '../../plugins/core/call/model-call.js'
 import { askFor } from '../../plugins/usage/ask.js'
 import { withBody } from '../../plugins/usage/take-body.js'
-import { parseJson } from '../../plugins/usage/captured-value.js'
+import { parseJson } from '../../plugins/core/body/parse-json.js'
 import { requestFor } from './meter-reply.js'
 
 interface Asked {

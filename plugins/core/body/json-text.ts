@@ -3,6 +3,7 @@
  * text the result is meaningless.
  */
 import { backslash, closeArray, closeObject, colon, comma, openArray, openObject, quote } from './bytes.js'
+import { parseJson } from './parse-json.js'
 
 /** A range of bytes: from the first to behind the last. */
 export type Span = readonly [start: number, end: number]
@@ -84,12 +85,8 @@ function lastOf (list: readonly number[]): number {
 
 /** The decoded text at a span of a well-formed document; null if it is no text. */
 export function textAt (bytes: Buffer, [start, end]: Span): string | null {
-  try {
-    const value: unknown = JSON.parse(bytes.toString('utf8', start, end))
-    return typeof value === 'string' ? value : null
-  } catch {
-    return null
-  }
+  const value = parseJson(bytes.toString('utf8', start, end))
+  return typeof value === 'string' ? value : null
 }
 
 /** True if the key at a span is `wanted`, also if it is written with escapes. */

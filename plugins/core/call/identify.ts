@@ -10,10 +10,9 @@ import { ModelCall, modelCallOf } from './model-call.js'
 import { beginRequest } from './request-life.js'
 import { routeOf } from './route-kind.js'
 import { originForm } from '../url/origin-form.js'
-import { isCarrier } from '../url/query.js'
+import { isCarrier, queryOf, withoutQuery } from '../url/query.js'
 import type { UrlRefusal } from '../url/refusal.js'
 import type { Resolve } from '../url/resolve.js'
-import { queryOf, withoutQuery } from '../url/single-version.js'
 
 const kRead = Symbol('fastify-llm-gateway.read')
 const kUrl = Symbol('fastify-llm-gateway.url')

@@ -2,10 +2,10 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { usageHiding } from '../../protocols/index.js'
 import { gatewayError, type GatewayError } from '../errors/gateway-error.js'
 import type { ModelCall } from './model-call.js'
-import { parametersOf, readAs } from '../url/query.js'
+import { mayBeReadAs, parametersOf, queryOf } from '../url/query.js'
 
-const named = [...usageHiding.parameters].map(([name, harmless]) => ({ name, harmless, isMeant: readAs([name]) }))
-const isHiding = readAs([...usageHiding.parameters.keys()])
+const named = [...usageHiding.parameters].map(([name, harmless]) => ({ name, harmless, isMeant: mayBeReadAs([name]) }))
+const isHiding = mayBeReadAs([...usageHiding.parameters.keys()])
 
 /** 400 if a metered request asks for a reply that would hide its usage, null otherwise: a caller could choose what it pays. */
 export function checkHiding ({ endpoint, url }: ModelCall, headers: IncomingHttpHeaders): GatewayError | null {
@@ -15,9 +15,9 @@ export function checkHiding ({ endpoint, url }: ModelCall, headers: IncomingHttp
 }
 
 function hidingParameter (url: string): string | null {
-  const mark = url.indexOf('?')
-  if (mark < 0) return null
-  const found = parametersOf(url.slice(mark), isHiding)
+  const query = queryOf(url)
+  if (query === '') return null
+  const found = parametersOf(query, isHiding)
   const hiding = named.find(({ harmless, isMeant }) => found.some(([name, value]) => isMeant(name) && !harmless.includes(value)))
   return hiding?.name ?? null
 }

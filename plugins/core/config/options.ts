@@ -1,6 +1,7 @@
 import createError from '@fastify/error'
 import { didYouMean } from './did-you-mean.js'
 import { isObject } from '../body/json-object.js'
+import { longestTimerMs } from '../with-timeout.js'
 
 /** A plugin option or configuration field is wrong. Thrown at registration; the message names the option's path. */
 export class OptionError extends createError<[string, string]>('LLM_GATEWAY_OPTION', 'option %s %s', 500) {
@@ -31,9 +32,6 @@ type Check =
   | 'a string' | 'a boolean' | 'a function' | 'an object' | 'an object or false' | 'a whole number of at least 0'
   | 'a whole number of at least 1' | 'a whole number of 0 to 2147483647' | 'a whole number of 1 to 2147483647'
 
-/** 24 days: a timer that is set to more ends at once. */
-const longestMs = 2 ** 31 - 1
-
 function isWhole (least: number, most = Infinity): (value: unknown) => boolean {
   return (value) => Number.isSafeInteger(value) && Number(value) >= least && Number(value) <= most
 }
@@ -46,8 +44,8 @@ const checks: Readonly<Record<Check, (value: unknown) => boolean>> = {
   'an object or false': (value) => value === false || isObject(value),
   'a whole number of at least 0': isWhole(0),
   'a whole number of at least 1': isWhole(1),
-  'a whole number of 0 to 2147483647': isWhole(0, longestMs),
-  'a whole number of 1 to 2147483647': isWhole(1, longestMs),
+  'a whole number of 0 to 2147483647': isWhole(0, longestTimerMs),
+  'a whole number of 1 to 2147483647': isWhole(1, longestTimerMs),
 }
 
 type OptionTable = Readonly<Record<string, Check | 'anything'>>

@@ -9,7 +9,7 @@ import { ModelCall } from '../call/model-call.js'
 import { readAtStart, readAtVersion, readBeside, socketPath } from '../host/rewritten-send.js'
 import type { UrlRefusal } from '../url/refusal.js'
 import type { Resolution } from '../url/resolve.js'
-import { withoutQuery } from '../url/single-version.js'
+import { withoutQuery } from '../url/query.js'
 
 /**
  * What serves a request: our own routes, a mount that spreads `proxyOptions()`, a guarded mount of the host for model endpoints, any other

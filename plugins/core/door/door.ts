@@ -18,11 +18,10 @@ import { refuseUrl } from './refuse-url.js'
 import { beginRequest } from '../call/request-life.js'
 import { socketPath } from '../host/rewritten-send.js'
 import { familyAsked } from '../url/match.js'
-import { splitKeys } from '../url/query.js'
+import { queryOf, splitKeys, withoutQuery } from '../url/query.js'
 import type { UrlRefusal } from '../url/refusal.js'
 import { segmentsOf } from '../url/segments.js'
 import { endUpgrade, leaveUntaken } from './untaken-upgrade.js'
-import { queryOf, withoutQuery } from '../url/single-version.js'
 
 /** Checks the caller's key: calls `passed`, or answers the request. */
 type AskKey = (llm: ModelCall, request: FastifyRequest, reply: FastifyReply, passed: () => void) => void

@@ -12,7 +12,7 @@ interface Framed {
  * 3.2), including an empty one (RFC 9110 4.2.1), a body in another coding than `chunked` alone, or in that one under HTTP/1.0 (RFC 9112
  * 6.1).
  */
-export function isDoubtful ({ headers, rawHeaders, httpVersion }: Framed): boolean {
+export function hasDoubtfulFraming ({ headers, rawHeaders, httpVersion }: Framed): boolean {
   const coding = headers['transfer-encoding']
   if (coding !== undefined && (httpVersion === '1.0' || coding.toLowerCase() !== 'chunked')) return true
   if (headers.host === undefined) return httpVersion === '1.1'

@@ -3,8 +3,8 @@ import { endpoints, routePattern } from '../../protocols/index.js'
 import type { Resolve } from '../url/resolve.js'
 import { segmentsOf } from '../url/segments.js'
 
-/** Where the model endpoints stand, and how URLs are read there. */
-interface Place {
+/** What of the gateway may still change while plugins are registered. */
+interface GatewayParts {
   readonly prefix: string
   readonly resolve: Resolve
 }
@@ -15,14 +15,13 @@ interface Place {
  */
 export class ModelMounts {
   readonly #app: FastifyInstance
-  readonly #place: Place
+  readonly #gateway: GatewayParts
   readonly #known = new Map<string, boolean>()
   readonly #guarded = new Map<string, boolean>()
 
-  /** `place` may still change while plugins are registered. */
-  constructor (app: FastifyInstance, place: Place) {
+  constructor (app: FastifyInstance, gateway: GatewayParts) {
     this.#app = app
-    this.#place = place
+    this.#gateway = gateway
   }
 
   /** True for a mount of model endpoints. `pattern`: a route's URL as registered. Not to be called before all routes are registered. */
@@ -36,7 +35,7 @@ export class ModelMounts {
 
   #serves (mount: readonly string[]): boolean {
     return endpoints.some((endpoint) => {
-      const url = this.#place.prefix + routePattern(endpoint)
+      const url = this.#gateway.prefix + routePattern(endpoint)
       const path = segmentsOf(url)
       return covers(mount, path) && (standsAt(mount, path) || this.#mayServe(mount, url, this.#serverOf(endpoint.method, url)))
     })
@@ -47,8 +46,8 @@ export class ModelMounts {
     const known = this.#guarded.get(pattern)
     if (known !== undefined) return known
     const mount = segmentsOf(pattern)
-    const guarded = this.#place.resolve('POST', pattern.replace('*', 'any'), {}) !== null ||
-      endpoints.some((endpoint) => covers(mount, segmentsOf(this.#place.prefix + routePattern(endpoint))))
+    const guarded = this.#gateway.resolve('POST', pattern.replace('*', 'any'), {}) !== null ||
+      endpoints.some((endpoint) => covers(mount, segmentsOf(this.#gateway.prefix + routePattern(endpoint))))
     this.#guarded.set(pattern, guarded)
     return guarded
   }

@@ -11,13 +11,13 @@ const notAgain: ReadonlySet<string> = new Set(['upgrade', 'http2-settings', 'con
  * Node takes any offer to upgrade for an upgrade if a server has a listener for upgrades, as for the sockets of one mount: the body of a
  * POST that only offers `h2c`, as some HTTP libraries do with each first request, is then lost to it, and reading it never ends. A server
  * may ignore an offer (RFC 9110 7.8): the request is put back on its connection without it, and read again. From Node 22.21 and 24.9 a
- * server is asked before it takes one, and from 26 one with a body cannot be put back. `place` may still change while plugins are
- * registered.
+ * server is asked before it takes one, and from 26 one with a body cannot be put back. `gateway` may still change while plugins
+ * are registered.
  */
-export function ignoreOffers (app: FastifyInstance, place: { readonly resolve: Resolve }): void {
+export function ignoreOffers (app: FastifyInstance, gateway: { readonly resolve: Resolve }): void {
   const isIgnored = ({ headers, raw }: Pick<FastifyRequest, 'headers' | 'raw'>): boolean => (
     headers.upgrade !== undefined && isTakenAsUpgrade(raw) && !isSocketUpgrade({ headers, raw }) &&
-      place.resolve(String(raw.method), String(raw.url), headers)?.kind === 'endpoint'
+      gateway.resolve(String(raw.method), String(raw.url), headers)?.kind === 'endpoint'
   )
   const takeFewer = (server: object): void => {
     const takes: unknown = Reflect.get(server, 'shouldUpgradeCallback')

@@ -4,7 +4,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { isTakenAsUpgrade, methodAsked } from './arrival.js'
 import { readBeside } from '../host/rewritten-send.js'
 import type { Resolve } from '../url/resolve.js'
-import { withoutQuery } from '../url/single-version.js'
+import { withoutQuery } from '../url/query.js'
 
 /** How long a listener has to take a socket: it may look the caller up before, as the documentation of `ws` shows. */
 const patienceMs = 2_000
@@ -24,7 +24,7 @@ interface Upgrade {
 }
 
 /** What of the gateway may still change while plugins are registered. */
-interface Place {
+interface GatewayParts {
   readonly resolve: Resolve
   readonly setAside: (raw: IncomingMessage) => void
 }
@@ -34,7 +34,7 @@ interface Place {
  * model request, its caller would wait for ever. So an upgrade that nobody has taken after a while is routed like any request, and the door
  * answers it.
  */
-export function answerUntaken (app: FastifyInstance, place: Place): void {
+export function answerUntaken (app: FastifyInstance, gateway: GatewayParts): void {
   const waiting = new Map<Upgrade, NodeJS.Timeout>()
 
   function end (upgrade: Upgrade, answer: () => void): void {
@@ -46,7 +46,7 @@ export function answerUntaken (app: FastifyInstance, place: Place): void {
     else answer()
   }
 
-  watchUpgrades(app, place, (upgrade, isHeard) => {
+  watchUpgrades(app, gateway, (upgrade, isHeard) => {
     const { socket, isOurs } = upgrade
     // `@fastify/http-proxy` listens for no error before the handshake, and a key may have to be looked up until then.
     if (isRouted(upgrade)) ignoreErrors(socket)
@@ -64,7 +64,7 @@ export function answerUntaken (app: FastifyInstance, place: Place): void {
  * its listener is not the only one. `isHeard` may be false on a further address of `localhost`: Fastify listens there, and hands upgrades
  * to its server whether that has a listener or not.
  */
-function watchUpgrades ({ server }: FastifyInstance, place: Place, watch: (upgrade: Upgrade, isHeard: boolean) => void): void {
+function watchUpgrades ({ server }: FastifyInstance, gateway: GatewayParts, watch: (upgrade: Upgrade, isHeard: boolean) => void): void {
   const { emit } = server
   Object.assign(server, {
     emit (...args: [event: string, raw?: unknown, socket?: unknown, head?: unknown]): boolean {
@@ -73,8 +73,8 @@ function watchUpgrades ({ server }: FastifyInstance, place: Place, watch: (upgra
         return Reflect.apply(emit, server, args)
       }
       const sent = replyOn(socket) === null ? socket.bytesWritten : null
-      const upgrade = { raw, socket, head, sent, isOurs: isOurs(place, raw) }
-      place.setAside(raw)
+      const upgrade = { raw, socket, head, sent, isOurs: isOurs(gateway, raw) }
+      gateway.setAside(raw)
       const isHeard: boolean = Reflect.apply(emit, server, args)
       watch(upgrade, isHeard)
       return isHeard
@@ -82,7 +82,7 @@ function watchUpgrades ({ server }: FastifyInstance, place: Place, watch: (upgra
   })
 }
 
-function isOurs ({ resolve }: Place, { method, url, headers }: IncomingMessage): boolean {
+function isOurs ({ resolve }: GatewayParts, { method, url, headers }: IncomingMessage): boolean {
   const asked = String(url)
   return resolve(methodAsked({ method: String(method), headers }), asked, headers) !== null || readBeside(withoutQuery(asked)) !== null
 }

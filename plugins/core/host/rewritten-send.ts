@@ -8,7 +8,7 @@ import { besideVersions } from '../../protocols/index.js'
 import { isSocketUpgrade, methodAsked } from '../door/arrival.js'
 import { createResolve, type Resolution } from '../url/resolve.js'
 import { belowPrefix, fromVersions, isSuspicious, leadingVersions, readings, segmentsOf } from '../url/segments.js'
-import { withoutQuery } from '../url/single-version.js'
+import { withoutQuery } from '../url/query.js'
 
 // To some providers, and to servers in front of some, case does not count.
 const resolve = createResolve('', false)

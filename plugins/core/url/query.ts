@@ -1,5 +1,17 @@
 import { credentialParameters } from '../../protocols/index.js'
 
+/** A URL without its query. */
+export function withoutQuery (url: string): string {
+  const mark = url.indexOf('?')
+  return mark < 0 ? url : url.slice(0, mark)
+}
+
+/** The query of a URL with its `?`, or empty. */
+export function queryOf (url: string): string {
+  const mark = url.indexOf('?')
+  return mark < 0 ? '' : url.slice(mark)
+}
+
 /** A query with all credentials removed. */
 interface SplitQuery {
   /** Including its `?`, or empty; every other parameter byte for byte. */
@@ -46,7 +58,7 @@ function utf8Of (bytes: string): string {
  * ends it at NUL, and reads a dot, a blank and an open bracket as `_`; ASP.NET decodes `%u006b`, and ignores invisible letters; code that
  * splits an address by hand finds it behind `?`, `&` or `;`. One expression for all: a name has room for thousands of others.
  */
-export function readAs (names: readonly string[]): (name: string) => boolean {
+export function mayBeReadAs (names: readonly string[]): (name: string) => boolean {
   const plain = new Set(names)
   const whole = names.map((name) => name.replaceAll('_', '[-_.[ ]')).join('|')
   const cut = names.map((name) => name.replaceAll('_', '[-_ ]')).join('|')
@@ -57,7 +69,7 @@ export function readAs (names: readonly string[]): (name: string) => boolean {
 }
 
 /** True for a parameter that some upstream may take a credential from, in any spelling. */
-export const isCarrier = readAs(credentialParameters)
+export const isCarrier = mayBeReadAs(credentialParameters)
 
 function readingsOf (name: string): string[] {
   const text = fullyDecoded(name).toLowerCase()

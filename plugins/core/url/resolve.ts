@@ -3,7 +3,7 @@ import type { Endpoint } from '../../protocols/index.js'
 import { isPreflight } from '../door/arrival.js'
 import { matchTail, plainTails, type TailMatch } from './match.js'
 import { originForm } from './origin-form.js'
-import { isCrowded, splitKeys } from './query.js'
+import { isCrowded, queryOf, splitKeys, withoutQuery } from './query.js'
 import { doubtful, noEndpoint, worst, type PathParts, type UrlRefusal } from './refusal.js'
 import { belowPrefix, isSuspicious, leadingVersions, readings, segmentsOf } from './segments.js'
 
@@ -47,20 +47,19 @@ export function createResolve (prefix: string, caseSensitive = true): Resolve {
   const mount: MountPrefix = { base, segments, loose: caseSensitive ? segments : segmentsOf(base.toLowerCase()), caseSensitive }
   const canonical = canonicalUrls(base)
   return function resolve (method, url, headers) {
-    const known = canonical.get(readAs(method))?.get(url)
+    const known = canonical.get(routedMethod(method))?.get(url)
     if (known !== undefined) return known
     return isPreflight(method, headers) ? null : resolveSlowly(mount, method, originForm(url, headers['host']), headers)
   }
 }
 
 function resolveSlowly (mount: MountPrefix, method: string, url: string, headers: Headers): Resolution {
-  const mark = url.indexOf('?')
-  const path = mark < 0 ? url : url.slice(0, mark)
-  const query = mark < 0 ? '' : url.slice(mark)
+  const path = withoutQuery(url)
+  const query = queryOf(url)
   if (isCrowded(query)) return resolveCrowded(mount, method, path, headers)
   const parts = split(path, path[0] === '/' ? segmentsOf(path) : [], mount.segments, headers, query)
   const match = matchTail(parts.tail ?? [], parts.caller)
-  const endpoint = match?.endpoints.find((candidate) => candidate.method === readAs(method))
+  const endpoint = match?.endpoints.find((candidate) => candidate.method === routedMethod(method))
   if (match !== null && endpoint !== undefined) return found(endpoint, match, parts, mount.base)
   const mounted = mount.segments.length > 0
   const refusal = match === null && isDoubtful(mount, path)
@@ -92,7 +91,7 @@ function isDoubtful ({ base, caseSensitive }: MountPrefix, path: string): boolea
 }
 
 /** HEAD is GET without a body, wherever there is GET (RFC 9110 9.1, 9.3.2). */
-function readAs (method: string): string {
+function routedMethod (method: string): string {
   return method === 'HEAD' ? 'GET' : method
 }
 

@@ -1,3 +1,4 @@
+import { withoutQuery } from './query.js'
 import { lengthBeforeVersions } from './segments.js'
 
 /**
@@ -26,15 +27,4 @@ export function baseWithoutVersions<Request> (given: BaseOf<Request> = (_request
     url.pathname = url.pathname.slice(0, lengthBeforeVersions(url.pathname.replace(/\/+$/, '')))
     return url.href
   }
-}
-
-/** A URL without its query. */
-export function withoutQuery (url: string): string {
-  const mark = url.indexOf('?')
-  return mark < 0 ? url : url.slice(0, mark)
-}
-
-/** The query of a URL with its `?`, or empty. */
-export function queryOf (url: string): string {
-  return url.slice(withoutQuery(url).length)
 }

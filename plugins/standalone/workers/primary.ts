@@ -6,6 +6,7 @@ import cluster, { type Worker } from 'node:cluster'
 import { setMaxListeners } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
+import { longestTimerMs } from '../../core/with-timeout.js'
 import type { Environment } from '../config-yaml.js'
 import { refusalLines, type ListenAddress } from '../config.js'
 import { closeWithWorker } from './handed-connections.js'
@@ -34,9 +35,6 @@ const firstRetryMs = 100
 const lastRetryMs = 10_000
 /** For records, connections and the log. */
 const defaultClosingMs = 5_000
-/** Node's timers fire at once if they are longer. */
-const longestMs = 2 ** 31 - 1
-
 export class Primary {
   readonly #options: PrimaryOptions
   /** All that were started and have not ended. */
@@ -114,7 +112,7 @@ export class Primary {
   async stop (): Promise<void> {
     this.#end.abort()
     const { closingMs = defaultClosingMs } = this.#options
-    const late = setTimeout(() => this.#killLate(), Math.min(this.#graceMs + this.#newest.drainMs + closingMs, longestMs))
+    const late = setTimeout(() => this.#killLate(), Math.min(this.#graceMs + this.#newest.drainMs + closingMs, longestTimerMs))
     await Promise.all([...this.#all].map(async (worker) => {
       const ended = new Promise((resolve) => worker.once('exit', resolve))
       tell(worker, { type: 'stop' })

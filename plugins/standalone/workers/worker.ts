@@ -1,5 +1,5 @@
 import type { Worker } from 'node:cluster'
-import { configErrorOf } from '../config.js'
+import { refusalLines } from '../config.js'
 import type { Environment } from '../config-yaml.js'
 import type { LogStream } from '../gateway.js'
 import { Standalone } from '../standalone.js'
@@ -50,7 +50,7 @@ export async function runWorker (options: WorkerOptions, { send, onMessage }: Om
       try {
         gateway = await Standalone.start({ ...options, text: () => text, firstText, peers })
       } catch (error) {
-        send({ type: 'failed', message: messageOf(error, options.file) })
+        send({ type: 'failed', message: refusalLines(error, options.file).join('\n') })
         resolve(1)
         return
       }
@@ -79,9 +79,4 @@ export async function runWorker (options: WorkerOptions, { send, onMessage }: Om
     })
     send({ type: 'asks to start' })
   })
-}
-
-function messageOf (error: unknown, file: string): string {
-  const lines = configErrorOf(error, file)?.toLines(file) ?? [String(Object(error).message)]
-  return lines.join('\n')
 }
