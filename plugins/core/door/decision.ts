@@ -65,7 +65,8 @@ export function sentDecision (gateway: Gateway, request: FastifyRequest, sender:
 export function unchangedDecision (
   gateway: Gateway, request: FastifyRequest, read: ModelCall | UrlRefusal | null, sender: Place, path: string
 ): Decision {
-  const found = readArrival(gateway, request, read) ?? gateway.resolveLoosely(methodAsked(request), String(request.raw.url), {})
+  // Loosely first: an unknown path may be an endpoint to a provider that tells no cases apart.
+  const found = gateway.resolveLoosely(methodAsked(request), String(request.raw.url), {}) ?? readArrival(gateway, request, read)
   return decisionAbout(gateway, request, found ?? readBeside(path), sender)
 }
 

@@ -1,7 +1,7 @@
 /** Why a path that is no endpoint is refused, or that it is not ours. */
 import type { Caller, Family } from '../../protocols/index.js'
 import { endingLike, familyAsked, isRoot, isWhole, matchTail, type TailMatch } from './match.js'
-import { isDecodable, leadingVersions } from './segments.js'
+import { isDecodable, isSuspicious, leadingVersions } from './segments.js'
 
 export interface UrlRefusal {
   readonly kind: 'refused'
@@ -34,8 +34,8 @@ export function doubtful ({ path, tail, caller }: PathParts, mounted: boolean): 
   if (endpoint !== undefined) return { code: 'ambiguous_path', family: endpoint.family }
   const versioned = caller.versions.length > 0
   if (!versioned && !mounted) return null
-  // What the router cannot decode is no route of the host either.
-  const code = (versioned && isRoot(tail[0])) || !isDecodable(path) ? 'ambiguous_path' : 'unknown_url'
+  // What the router cannot decode is no route of the host either. Ids below an endpoint, as of a batch, may have capital letters.
+  const code = (versioned && isRoot(tail[0]) && isSuspicious(path)) || !isDecodable(path) ? 'ambiguous_path' : 'unknown_url'
   return { code, family: familyAsked(tail, caller) }
 }
 

@@ -151,6 +151,23 @@ t.test('a host may have unknown paths pass, and endpoints do not pass with them'
   t.strictSame(upstream.seen.map(({ url }) => url), ['/v1/files'])
 })
 
+const passing: ReadonlyArray<readonly [name: string, prefix: string, mount: () => object, options: LlmGatewayOptions]> = [
+  ['a plain mount', '', () => ({ prefix: '/v1', rewritePrefix: '/v1' }), { ...guarded, auth: { unknown: 'leave' } }],
+  ['a mount', '', () => ({ prefix: '/v1', rewritePrefix: '/v1', ...proxyOptions({ unknown: 'forward' }) }), guarded],
+  ['a mount below a prefix', '/llm', () => ({ prefix: '/llm', rewritePrefix: '', ...proxyOptions({ unknown: 'forward' }) }), guarded],
+]
+for (const [name, prefix, mount, options] of passing) {
+  t.test(`nor do endpoints in other letters, where ids in capitals do: ${name}`, async (t) => {
+    const upstream = await startUpstream(t)
+    upstream.respond = () => ({ body: {} })
+    const ask = await start(t, upstream, mount(), prefix === '' ? options : { ...options, prefix })
+    for (const path of ['/v1/Chat/completions', '/v1/RESPONSES']) t.equal(await ask('POST', prefix + path), 404, path)
+    t.equal(upstream.seen.length, 0)
+    t.equal(await ask('GET', `${prefix}/v1/messages/batches/msgbatch_01AbC`), 200)
+    t.strictSame(upstream.seen.map(({ url }) => url), ['/v1/messages/batches/msgbatch_01AbC'])
+  })
+}
+
 t.test('the start warns of a mount that sends to a version what nobody is asked a key for', async (t) => {
   async function warned (mount: object, options: LlmGatewayOptions = guarded): Promise<boolean> {
     const lines: string[] = []
