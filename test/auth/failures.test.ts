@@ -48,9 +48,10 @@ t.test('more wrong keys than an address may send are 429 natively, whatever the 
   t.equal((await ask(secret)).statusCode, 429, 'nor is it told that a guess would be right')
   t.equal(upstream.seen.length, 0)
   t.equal((await ask(secret, '192.0.2.2')).statusCode, 200, 'another address is not concerned')
+  t.equal((await ask(secret)).statusCode, 429, 'and a key that is right there is still not told to be right here')
   const counted = gatewayOf(app).metrics.find(({ name }) => name.endsWith('auth_failures_total'))
   t.match(counted?.read().filter((reading) => 'value' in reading && reading.value > 0), [
-    { labels: { reason: 'invalid_api_key' }, value: 3 }, { labels: { reason: 'too_many_auth_failures' }, value: 2 },
+    { labels: { reason: 'invalid_api_key' }, value: 3 }, { labels: { reason: 'too_many_auth_failures' }, value: 3 },
     { labels: { protocol: 'messages' }, value: 1 },
   ])
 })

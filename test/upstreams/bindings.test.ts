@@ -33,6 +33,11 @@ function keepResponses (upstream: Upstream, name: string): void {
   }
 }
 
+/** A secret that nobody can have. */
+async function away (): Promise<never> {
+  throw new Error('away')
+}
+
 async function idOf (gateway: PoolGateway): Promise<string> {
   const { body, status } = await ask(gateway, first, {}, '/v1/responses')
   t.equal(status, 200)
@@ -98,6 +103,7 @@ t.test('what one member has not is not told as missing where another one could n
   t.equal(await get(gateway, 'resp_0b', 'DELETE'), 429)
   owner?.queue({ cutAt: 'headers' })
   t.equal(await get(gateway, 'resp_0c'), 502)
+  t.equal(await get(gateway, 'resp_0c'), 200, 'nobody is remembered for what nobody answered')
   t.equal(await get(gateway, 'resp_0d'), 200)
   owner?.queue(...Array.from({ length: 5 }, () => overloaded))
   for (let i = 0; i < 5; i += 1) await ask(gateway)
@@ -106,6 +112,20 @@ t.test('what one member has not is not told as missing where another one could n
   t.equal(await get(gateway, 'resp_0e'), 502, 'it is out')
   t.strictSame(seenBy(gateway), [before[0], Number(before[1]) + 1])
   t.equal(await get(gateway, 'resp_0d'), 200, 'its member is known')
+
+  const mute = await startPool(t, { rules: inOrder, upstreams: [{}, { credential: away }] })
+  mute.members.forEach((member, i) => keepResponses(member, String(i)))
+  t.equal(await get(mute, 'resp_1a'), 503, 'it has no secret')
+})
+
+t.test('what is bound to a member that has no secret is asked of no other one', async (t) => {
+  const notes = memoryNotes()
+  await notes.write('responses:resp_0', 'm0', 60_000)
+  const gateway = await startPool(t, { rules: inOrder, upstreams: [{ credential: away }], gateway: { notes } })
+  t.match(await ask(gateway, { ...first, previous_response_id: 'resp_0' }, {}, '/v1/responses'), {
+    status: 503, body: /upstream_credential_unavailable/,
+  })
+  t.strictSame(seenBy(gateway), [0, 0])
 })
 
 t.test('a group that goes by models finds what was made for one of them', async (t) => {

@@ -3,10 +3,11 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import t, { type Test } from 'tap'
+import type { Upstream } from '../../plugins/core/upstream/upstream.js'
 import { PoolAttempts } from '../../plugins/upstreams/attempts.js'
 import { Bindings } from '../../plugins/upstreams/bindings.js'
 import { HealthRegistry } from '../../plugins/upstreams/health.js'
-import { poolOfOne } from '../../plugins/upstreams/pool.js'
+import { poolOf, poolOfOne } from '../../plugins/upstreams/pool.js'
 import { RetryBudget } from '../../plugins/upstreams/retry-budget.js'
 import type { Surroundings } from '../../plugins/upstreams/surroundings.js'
 import { call, listen, read, type Gateway } from '../helpers/gateway.js'
@@ -89,28 +90,54 @@ t.test('nobody waits for longer than the deadline for a secret in place of one t
   t.equal(asked.length, 2)
 })
 
-t.test('the same member is not asked again beyond the deadline', async (t) => {
-  let now = 0
-  const failedOver: string[] = []
-  const around: Surroundings = {
+/** What attempts have around them, by a clock of the test's own. */
+function aroundAt (clock: { now: number }, failedOver: (reason: string) => void = () => {}): Surroundings {
+  return {
     bindings: new Bindings(null, () => {}),
     budget: new RetryBudget(),
     attempted: () => {},
-    failedOver: (_pool, reason) => { failedOver.push(reason) },
-    now: () => now,
+    failedOver: (_pool, reason) => failedOver(reason),
+    now: () => clock.now,
     random: () => 0.5,
   }
+}
+
+t.test('the same member is not asked again beyond the deadline', async (t) => {
+  const clock = { now: 0 }
+  const failedOver: string[] = []
+  const around = aroundAt(clock, (reason) => failedOver.push(reason))
   const upstream = upstreamOf({ url: 'http://a' })
   const pool = { ...poolOfOne(upstream, new HealthRegistry()), causes: new Set(['connect']), attempts: 2, deadlineMs: 1_000 }
   for (const [failsAt, waitMs] of [[890, 100], [910, null]] as const) {
-    now = 0
+    clock.now = 0
     const attempts = new PoolAttempts(pool, requestTo('/v1/models', { method: 'GET' }), {}, false, around)
     attempts.next()
-    now = failsAt
+    clock.now = failsAt
     t.equal(attempts.failed({ kind: 'transport', error: new Error('refused'), sent: false }), waitMs)
     attempts.over('complete')
   }
   t.strictSame(failedOver, ['connect'])
+})
+
+t.test('nor is another one, also where nothing was sent yet', async (t) => {
+  const [slow, first, second] = [
+    upstreamOf({ url: 'http://slow', credential: async () => { throw new Error('away') } }, 'slow'),
+    upstreamOf({ url: 'http://first' }, 'first'), upstreamOf({ url: 'http://second' }, 'second'),
+  ]
+  for (const [failsAt, isAsked] of [[999, true], [1_000, false]] as const) {
+    const clock = { now: 0 }
+    const open = (...upstreams: Upstream[]): PoolAttempts => {
+      const pool = { ...poolOf(upstreams.slice(0, 1), upstreams.slice(1), new HealthRegistry()), deadlineMs: 1_000 }
+      return new PoolAttempts(pool, requestTo('/v1/models', { method: 'GET' }), {}, false, aroundAt(clock))
+    }
+    const sent = open(first, second)
+    sent.next()
+    const unsent = open(slow, second)
+    const called = unsent.next()
+    clock.now = failsAt
+    t.equal(sent.failed({ kind: 'transport', error: new Error('refused'), sent: false }), isAsked ? 0 : null)
+    t.equal(await called instanceof Error, !isAsked)
+  }
 })
 
 t.test('a head without content is held no longer than an attempt may take', async (t) => {

@@ -1,5 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
+import { gatewayOf } from '../../plugins/core/gateway.js'
 import { call, listen } from '../helpers/gateway.js'
 import { ask, inOrder, metricsOf, overloaded, seenBy, startPool } from './pool-gateway.js'
 
@@ -46,6 +47,7 @@ t.test('a caller that leaves before its secret or its connection came has sent n
   refuse(new Error('late'))
   await wait(50)
   t.strictSame(seenBy(gateway), [0, 0])
+  t.match(gatewayOf(gateway.app).upstreamsStatus().upstreams, [{ active: 0 }, { active: 0 }], 'nor does it take a place at the next member')
 
   const narrow = await startPool(t, { members: 1, gateway: { forward: { connections: 1 } } })
   const [member] = narrow.members

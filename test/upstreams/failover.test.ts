@@ -319,6 +319,14 @@ t.test('a secret that ended between two requests is renewed once for all', async
   t.equal(asked, 2, 'not again right after')
 })
 
+t.test('to renew a secret takes no attempt from what may be sent', async (t) => {
+  const credential = async (): Promise<string> => `secret-${performance.now()}`
+  const gateway = await startPool(t, { rules: inOrder, pool: { attempts: 2 }, upstreams: [{ credential }] })
+  gateway.members[0]?.queue({ status: 401, body: {} }, overloaded)
+  t.equal((await ask(gateway)).status, 200)
+  t.strictSame(seenBy(gateway), [2, 1])
+})
+
 t.test('without its secret a member is passed by, and alone it is a native 503', async (t) => {
   const broken = (): string => { throw new Error('s3cret') }
   const gateway = await startPool(t, { rules: inOrder, upstreams: [{ credential: broken }] })

@@ -110,7 +110,7 @@ t.test('a body that nobody has read is sent once', async (t) => {
     groups: { all: { protocols: everyProtocol, upstream: 'pool' } }, keys: [{ id: 'caller', group: 'all', secret }],
   })
   await app.register(upstreams, {
-    upstreams: { first: { url: first.url, credential: 'one' }, second: { url: second.url, credential: 'two' } },
+    upstreams: { first: { url: first.url, credential: async () => `one-${performance.now()}` }, second: { url: second.url, credential: 'two' } },
     pools: { pool: { members: ['first', { upstream: 'second', tier: 2 }] } },
   })
   await app.register(httpProxy, { ...proxyOptions(), upstream: 'http://127.0.0.1:9', prefix: '/v1', rewritePrefix: '/v1' })
@@ -120,6 +120,11 @@ t.test('a body that nobody has read is sent once', async (t) => {
   t.equal(refused.statusCode, 503)
   t.equal((await call(`${url}/v1/chat/completions`, { body: JSON.stringify(chat) }).reply).statusCode, 200)
   t.strictSame([first.seen.length, second.seen.length], [2, 0])
+  const settled = watchSettled(app)
+  first.queue({ status: 401, body: {} })
+  t.equal((await call(`${url}/v1/chat/completions`, { body: JSON.stringify(chat) }).reply).statusCode, 401)
+  const { routing: { attempts } } = await settled.next()
+  t.strictSame(attempts?.map(({ upstream, status }) => [upstream, status]), [['first', 401]], 'nor with another secret')
 })
 
 t.test('without any upstream the plugin stands by, and a base with a version of its own is told in the log', async (t) => {
