@@ -182,5 +182,6 @@ t.test('one that comes later waits as long as the one before', async (t) => {
   const [a, b] = await Promise.all([first, ask(url)])
   t.same([a.status, b.status], [503, 503])
   t.ok(a.ms >= 290 && b.ms >= 290, `${a.ms} ${b.ms}`)
+  t.equal((await ask(url)).status, 503, 'and so does one that comes when none waits any more')
   running.request.destroy()
 })

@@ -171,6 +171,36 @@ t.test('a caller that leaves leaves what it was to tell to the next one', async 
   failing.end()
 })
 
+t.test('a request is the one that tells no longer than until its reply has begun', async (t) => {
+  const upstream = upstreamOf({ url: 'http://h' })
+  const member = newMember(upstream, new HealthRegistry().of(upstream))
+  const { breaker, credential } = member.health
+  for (let i = 0; i < 5; i += 1) breaker.failed(0, false)
+  credential.failed(0, false)
+  const [first, second] = [new Visit(member, 'm', 30_000), new Visit(member, 'm', 30_000)]
+  first.report({ blames: null, waitMs: null }, 30_000, true)
+  second.report({ blames: null, waitMs: null }, 30_000, true)
+  second.complete()
+  second.end()
+  credential.failed(30_000, false)
+  const third = new Visit(member, 'm', 60_000)
+  first.report({ blames: 'upstream', waitMs: null }, 60_000)
+  t.notOk(breaker.isOpen, 'what breaks off then is one failure of five')
+  t.notOk(credential.allows(60_000), 'and lets nobody else try the credential that another one tries')
+  first.end()
+  third.end()
+})
+
+t.test('an upstream of another name, address or account has a health of its own', async (t) => {
+  const registry = new HealthRegistry()
+  const before = registry.of(upstreamOf({ url: 'http://h/a' }))
+  t.equal(registry.of(upstreamOf({ url: 'http://h/a', credential: 'another' })), before)
+  for (const options of [{ url: 'http://g/a' }, { url: 'http://h/b' }, { url: 'http://h/a', account: 'other' }]) {
+    t.not(registry.of(upstreamOf(options)), before)
+  }
+  t.not(registry.of(upstreamOf({ url: 'http://h/a', account: 'u' }, 'v')), before)
+})
+
 t.test('the same owner has the same registry', async (t) => {
   const owner = {}
   t.equal(healthRegistry(owner), healthRegistry(owner))

@@ -4,11 +4,12 @@ import Fastify from 'fastify'
 import t from 'tap'
 import { gatewayOf } from '../../plugins/core/gateway.js'
 import llmGateway, { proxyOptions } from '../../plugins/index.js'
-import { call, everyProtocol, gatewayOptions, listen, watchSettled } from '../helpers/gateway.js'
+import { call, everyProtocol, gatewayOptions, listen, secret, startGateway, watchSettled } from '../helpers/gateway.js'
 import { startUpstream } from '../helpers/upstream.js'
 import { memberRows } from '../../plugins/console/member-rows.js'
 import { HealthRegistry } from '../../plugins/upstreams/health.js'
 import { statusOf } from '../../plugins/upstreams/status.js'
+import { overloaded } from './pool-gateway.js'
 import { upstreamOf } from './request.js'
 
 t.test('how an upstream does, and what it gets no request for', async (t) => {
@@ -66,3 +67,21 @@ for (const mounted of [false, true]) {
     t.strictSame(logged, [])
   })
 }
+
+t.test('what runs at an upstream is counted until its end, whatever that is', async (t) => {
+  const upstream = await startUpstream(t)
+  const { app, settled } = await startGateway(t, upstream.url)
+  const active = (): number[] => gatewayOf(app).upstreamsStatus().upstreams.map((each) => each.active)
+  const meanwhile: number[][] = []
+  for (const script of [{}, overloaded, { cutAt: 'headers' as const }]) {
+    upstream.respond = () => {
+      meanwhile.push(active())
+      return script
+    }
+    const payload = { model: 'm', messages: [{ role: 'user', content: 'x' }] }
+    await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: { authorization: `Bearer ${secret}` }, payload })
+    await settled.next()
+    t.strictSame(active(), [0])
+  }
+  t.strictSame(meanwhile, [[1], [1], [1]])
+})
