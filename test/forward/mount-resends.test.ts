@@ -3,8 +3,9 @@ import type { FastifyReplyFromHooks } from '@fastify/reply-from'
 import httpProxy from '@fastify/http-proxy'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
+import { gatewayOf } from '../../plugins/core/gateway.js'
 import llmGateway, { proxyOptions } from '../../plugins/index.js'
-import { everyProtocol, secret } from '../helpers/gateway.js'
+import { everyProtocol, secret, watchSettled } from '../helpers/gateway.js'
 import { startUpstream, type Upstream } from '../helpers/upstream.js'
 
 const headers = { authorization: `Bearer ${secret}` }
@@ -48,6 +49,9 @@ for (const [name, attempts] of [['a', 1], ['pool', 2]] as const) {
 t.test('a mount that says itself when to send again is heard', async (t) => {
   const upstream = await busy(t)
   const app = await start(t, 'a', upstream.url, { retryDelay: ({ attempt }) => Number(attempt) < 2 ? 1 : null })
+  const settled = watchSettled(app)
   t.equal((await app.inject({ url: '/v1/models', headers })).statusCode, 503)
   t.equal(upstream.seen.length, 3)
+  await settled.next()
+  t.match(gatewayOf(app).upstreamsStatus().upstreams, [{ active: 0 }, { active: 0 }], 'it counts once for its upstream, and no longer')
 })

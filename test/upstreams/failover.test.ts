@@ -3,7 +3,7 @@ import t from 'tap'
 import { gatewayOf } from '../../plugins/core/gateway.js'
 import { memoryBalances, memoryLedger } from '../../plugins/state/index.js'
 import { PoolAttempts } from '../../plugins/upstreams/attempts.js'
-import { call, everyProtocol, listen, read, secret } from '../helpers/gateway.js'
+import { call, everyProtocol, listen, read, secret, startGateway } from '../helpers/gateway.js'
 import { replyFixture, sha256, Signal, type Script, type Upstream } from '../helpers/upstream.js'
 import { ask, inOrder, metricsOf, overloaded, seenBy, startPool } from './pool-gateway.js'
 
@@ -359,6 +359,11 @@ t.test('a member whose base needs a model refuses a request that names none', as
   const reply = await gateway.app.inject({ url: '/v1/models', headers: { authorization: `Bearer ${secret}` } })
   t.equal(reply.statusCode, 400)
   t.match(reply.json(), { error: { code: 'model_required' } })
+
+  const alone = await startGateway(t, 'http://127.0.0.1:9/{model}')
+  t.equal((await alone.app.inject({ url: '/v1/models', headers: { authorization: `Bearer ${secret}` } })).statusCode, 400)
+  await alone.settled.next()
+  t.notMatch((await alone.app.inject('/metrics')).body, /^llm_gateway_upstream_attempts_total\{.*\} [1-9]/m, 'which is no attempt')
 })
 
 /** Has all replies of a member come under a transfer coding that nobody can pass on. */

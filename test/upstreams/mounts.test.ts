@@ -110,7 +110,9 @@ t.test('a body that nobody has read is sent once', async (t) => {
     groups: { all: { protocols: everyProtocol, upstream: 'pool' } }, keys: [{ id: 'caller', group: 'all', secret }],
   })
   await app.register(upstreams, {
-    upstreams: { first: { url: first.url, credential: async () => `one-${performance.now()}` }, second: { url: second.url, credential: 'two' } },
+    upstreams: {
+      first: { url: first.url, credential: async () => `one-${performance.now()}` }, second: { url: second.url, credential: 'two' },
+    },
     pools: { pool: { members: ['first', { upstream: 'second', tier: 2 }] } },
   })
   await app.register(httpProxy, { ...proxyOptions(), upstream: 'http://127.0.0.1:9', prefix: '/v1', rewritePrefix: '/v1' })
