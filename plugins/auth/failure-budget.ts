@@ -46,8 +46,9 @@ export class FailureBudget {
   waitMs (asker: Asker, now: number): number | null {
     const budget = this.#budgets.get(asker.network)
     if (budget === undefined || this.#right.has(pairOf(asker))) return null
-    const left = this.#refill(budget, now)
-    return left >= 1 ? null : Math.ceil((1 - left) * 60_000 / this.#perMinute)
+    budget.left = Math.min(this.#perMinute, budget.left + (now - budget.at) * this.#perMinute / 60_000)
+    budget.at = now
+    return budget.left >= 1 ? null : Math.ceil((1 - budget.left) * 60_000 / this.#perMinute)
   }
 
   /** A key that was right before loses its exemption: it would go on charging the budget of all others there. */
@@ -55,17 +56,11 @@ export class FailureBudget {
     this.#right.delete(pairOf(asker))
     const budget = this.#budgets.get(asker.network)
     if (budget === undefined) this.#budgets.set(asker.network, { left: this.#perMinute - 1, at: now })
-    else budget.left = this.#refill(budget, now) - 1
+    else budget.left -= 1
   }
 
   right (asker: Asker): void {
     this.#right.set(pairOf(asker), true)
-  }
-
-  #refill (budget: Budget, now: number): number {
-    budget.left = Math.min(this.#perMinute, budget.left + (now - budget.at) * this.#perMinute / 60_000)
-    budget.at = now
-    return budget.left
   }
 }
 

@@ -26,7 +26,6 @@ export class Failover implements AttemptListener {
   // Events of a failure run in the async context of whichever request opened the connection.
   readonly #scope = new AsyncResource('llm-gateway.attempts')
   #current: AttemptHandler | null = null
-  #waiting: NodeJS.Timeout | undefined
   #isSent = false
   #isOver = false
 
@@ -91,7 +90,7 @@ export class Failover implements AttemptListener {
     if (this.#isOver) return
     if (wait === null) this.#conclude(this.attempts.last())
     else if (wait === 0) this.#scope.runInAsyncScope(() => this.#next())
-    else this.#waiting = setTimeout(() => this.#scope.runInAsyncScope(() => this.#next()), wait)
+    else setTimeout(() => this.#scope.runInAsyncScope(() => this.#next()), wait)
   }
 
   #next (): void {
@@ -153,7 +152,6 @@ export class Failover implements AttemptListener {
       return
     }
     this.#isOver = true
-    clearTimeout(this.#waiting)
     this.attempts.over('left')
     // What was never sent is not counted as lost usage.
     if (!this.#isSent) this.#context.llm.times.sentAt = 0

@@ -52,9 +52,9 @@ export class Visit {
     if (blames === 'upstream') breaker.failed(now, first && this.#triesUpstream, Math.min(waitMs ?? 0, longestCoolMs))
     else if (isBegun) breaker.answered()
     else breaker.succeeded()
-    if (blames === 'credential') credential.failed(now, first && this.#triesCredential)
+    if (blames === 'credential') credential.failed(now, this.#triesCredential)
     else if (blames !== 'upstream') credential.succeeded()
-    if (blames === 'credential_model') this.member.health.modelBreaker(this.#model).failed(now, first && this.#triesModel)
+    if (blames === 'credential_model') this.member.health.modelBreaker(this.#model).failed(now, this.#triesModel)
     else if (blames === null && models.size > 0) models.delete(this.#model)
     if (blames === null) this.member.load.answered()
     if (blames === 'account_model') account.cool(this.#model, now + Math.min(waitMs ?? coolMs, longestCoolMs))
@@ -72,7 +72,6 @@ export class Visit {
     load.end()
     health.active -= 1
     if (!this.#isReported) this.#endTrials('nothing')
-    this.#isReported = true
   }
 
   #endTrials (blames: Judgement['blames'] | 'nothing'): void {

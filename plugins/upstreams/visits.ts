@@ -29,7 +29,6 @@ export class Visits {
 
   begin (member: Member, model: string, now: number): Visit {
     this.status = 0
-    this.#passedOn = well
     this.#current = new Visit(member, model, now)
     return this.#current
   }
