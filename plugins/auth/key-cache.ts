@@ -99,7 +99,7 @@ export class KeyCache {
       this.#onLookup('hit')
       return entry.key
     }
-    const missedAt = entry === undefined ? this.#unknown.get(digest) : undefined
+    const missedAt = this.#unknown.get(digest)
     if (missedAt === undefined || now - missedAt >= this.#options.negativeTtlMs) return undefined
     this.#onLookup('negative_hit')
     return null

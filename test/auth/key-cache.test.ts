@@ -243,3 +243,11 @@ t.test('it runs on the process\'s own clock', async (t) => {
   await cache.load('d', async () => key('a'))
   t.match(cache.peek('d'), { id: 'a' })
 })
+
+t.test('a key that was revoked is asked for no more often than one that never was', async (t) => {
+  const { cache } = build({ maxLoadsPerSecond: 1, negativeTtlMs: 0 })
+  await cache.load('d', async () => key('a'))
+  cache.invalidate({ digest: 'd' })
+  t.equal(await cache.load('d', async () => null), null, 'what became of it is asked at once')
+  await t.rejects(cache.load('d', async () => null), /too many look-ups of unknown keys/)
+})
