@@ -11,6 +11,7 @@ import {
 } from './exchange-context.js'
 import { inPieces } from './body-pieces.js'
 import { GuardedExchange } from './guarded-exchange.js'
+import { KeepAliveComments } from './keep-alive-comments.js'
 import type { DispatcherOptions } from './options.js'
 import type { ReplyHandler } from './placed-handler.js'
 import { HeaderReader } from './raw-headers.js'
@@ -44,10 +45,15 @@ export class UpstreamDispatcher {
   readonly bodyTimeout: number
 
   constructor (options: DispatcherOptions) {
-    const { connections, headersTimeoutMs, idleTimeoutMs, connectTimeoutMs, drain, tls } = options
+    const { connections, headersTimeoutMs, idleTimeoutMs, connectTimeoutMs, keepAliveCommentMs, drain, tls } = options
     this.headersTimeout = headersTimeoutMs
     this.bodyTimeout = idleTimeoutMs
-    this.#transport = { drains: new DrainBudget(drain), headers: new HeaderReader(), slow: new SlowReaders(idleTimeoutMs) }
+    this.#transport = {
+      drains: new DrainBudget(drain),
+      headers: new HeaderReader(),
+      slow: new SlowReaders(idleTimeoutMs),
+      comments: new KeepAliveComments(keepAliveCommentMs),
+    }
     this.#queue = new ConnectionQueue(options)
     this.#tlsName = { servername: tls['servername'] }
     const agentOptions = { connections, pipelining: 1, connect: { timeout: connectTimeoutMs, ...tls } }
@@ -122,6 +128,7 @@ export class UpstreamDispatcher {
    */
   async destroy (): Promise<void> {
     this.#transport.slow.end()
+    this.#transport.comments.end()
     this.#closed ??= Promise.all([this.#agent.close(), this.#others.destroy()])
     await this.#closed
   }

@@ -6,6 +6,7 @@ import type { Gateway } from '../core/gateway.js'
 import type { ModelCall } from '../core/call/model-call.js'
 import type { Destination } from '../core/upstream/upstream.js'
 import type { DrainBudget } from './drain.js'
+import type { KeepAliveComments } from './keep-alive-comments.js'
 import type { HeaderReader, Headers } from './raw-headers.js'
 import type { SlowReaders } from './slow-readers.js'
 
@@ -53,4 +54,5 @@ export interface Transport {
   readonly drains: DrainBudget
   readonly headers: HeaderReader
   readonly slow: SlowReaders
+  readonly comments: KeepAliveComments
 }

@@ -6,9 +6,12 @@ import type { ReplyTap } from '../core/types.js'
 import { lastEvent, noteBroken, noteUndelivered } from './broken-reply.js'
 import { EventBoundary } from './event-boundary.js'
 import type { ExchangeContext, ExchangeDone, Transport } from './exchange-context.js'
+import type { OpenStream } from './keep-alive-comments.js'
 import type { Headers } from './raw-headers.js'
 import { ReplyBody, type Source } from './reply-body.js'
 import { flushHead, isUncompressed, namesType } from './reply-headers.js'
+
+const keepAlive = Buffer.from(': keepalive\n\n')
 
 // Not a closure over the exchange: one for every request doubled what each scavenge had to keep.
 function deliver (handover: Handover): void {
@@ -20,7 +23,7 @@ function deliver (handover: Handover): void {
 }
 
 /** The caller's side of an exchange. Hands over the reply, whole if all of it came in one turn, else as a stream; or its failure. */
-export abstract class Handover implements Source {
+export abstract class Handover implements Source, OpenStream {
   protected readonly transport: Transport
   protected tap: ReplyTap | null = null
   /** The caller has left, or nobody reads the body any more. */
@@ -110,6 +113,21 @@ export abstract class Handover implements Source {
     this.#done(null, { statusCode: llm.upstreamReply.status, headers: this.#headers, body }, this.#context)
     llm.upstreamReply.workMs += performance.now() - llm.times.headersAt
     this.transport.slow.follow(this.#context)
+    if (this.#boundary !== null) this.transport.comments.follow(this)
+  }
+
+  /** For a stream that is followed for comments. */
+  get isOver (): boolean {
+    return this.#isFinished || this.#body === null || this.#body.destroyed
+  }
+
+  get bytes (): number {
+    return this.#context.llm.upstreamReply.bytes
+  }
+
+  comment (): void {
+    const { raw } = this.#context.reply
+    if (this.#body?.readableLength === 0 && raw.writableLength === 0 && this.#boundary?.atBoundary === true) this.#body.pass(keepAlive)
   }
 
   giveUp (error: unknown): void {

@@ -33,6 +33,12 @@ export interface TransportOptions {
    */
   connectTimeoutMs?: number
   /**
+   * After how long a silence of the upstream the caller of an event stream gets a comment (`: keepalive`) between two events, in
+   * milliseconds, and after as long another one. For what stands between and cuts idle connections. 0 for none.
+   * @defaultValue 0
+   */
+  keepAliveCommentMs?: number
+  /**
    * How far a reply is still read for its usage after the caller has left. `maxMs: 0` cancels at once.
    * @defaultValue each field its own
    */
@@ -62,6 +68,7 @@ export const transportDefaults: Omit<DispatcherOptions, 'drain'> = {
   headersTimeoutMs: 900_000,
   idleTimeoutMs: 300_000,
   connectTimeoutMs: 10_000,
+  keepAliveCommentMs: 0,
   tls: {},
 }
 
@@ -72,6 +79,7 @@ const transportChecks = {
   headersTimeoutMs: 'a whole number of at least 0',
   idleTimeoutMs: 'a whole number of 0 to 2147483647',
   connectTimeoutMs: 'a whole number of at least 1',
+  keepAliveCommentMs: 'a whole number of 0 to 2147483647',
   drain: 'an object',
   tls: 'an object',
 } as const

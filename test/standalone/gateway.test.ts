@@ -79,6 +79,7 @@ forward:
   connections: 1
   headersTimeoutMs: 0
   idleTimeoutMs: 0
+  keepAliveCommentMs: 0
   connectTimeoutMs: 1
   drain: { maxMs: 0, maxBytes: 0, maxConcurrent: 0 }
 overload: { maxLoopDelayMs: 0, maxHeapPercent: 100, maxConnections: 1, maxActive: 1, maxQueued: 0, queueMs: 1 }
