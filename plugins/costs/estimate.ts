@@ -4,7 +4,7 @@ import type { ModelCall } from '../core/call/model-call.js'
 import { ratesFor } from './cost-of.js'
 import { add, isLess, one, times, timesCount, zero, type Decimal } from '../core/money/decimal.js'
 import { kinds, type PriceRow, type Rates, type Sheet } from './price-row.js'
-import { isObject, type JsonObject } from '../core/body/json-object.js'
+import { isObject, plainText, type JsonObject } from '../core/body/json-object.js'
 import type { ServedRules, ToldAt } from '../protocols/served-rules.js'
 
 /** How the request asks to be served, in each spelling; empty if it does not say, or asks for the common way. */
@@ -154,7 +154,7 @@ function wordsIn ({ request }: ModelCall, json: JsonObject, { asked, askedBy }: 
 
 /** JSON of protocol buffers may have the number of a word in its place: one that no price list has. */
 function withWord (found: readonly string[], value: unknown, words: ServedRules['words']): readonly string[] {
-  const word = String(value ?? 'standard').toLowerCase()
+  const word = plainText(value ?? 'standard').toLowerCase()
   const known = words[word] ?? word
   return known === 'standard' ? found : [...found, known]
 }

@@ -1,6 +1,6 @@
 /** The most that the provider's tools which a request allows may cost, estimated before it is sent. */
 import { add, timesCount, zero, type Decimal } from '../core/money/decimal.js'
-import { isObject, valueAt, type JsonObject } from '../core/body/json-object.js'
+import { isObject, plainText, valueAt, type JsonObject } from '../core/body/json-object.js'
 import type { ModelCall } from '../core/call/model-call.js'
 import { largestOf, paidTools } from '../core/money/paid-tools.js'
 import type { OutputFields, PaidTool } from '../protocols/types.js'
@@ -32,6 +32,6 @@ function mostUses (tool: PaidTool, json: unknown, within: OutputFields['toolsWit
 }
 
 function countAt (value: unknown, field: string | null): number | null {
-  const count = Number(field !== null && isObject(value) ? value[field] : null)
+  const count = Number(plainText(field !== null && isObject(value) ? value[field] : null))
   return Number.isSafeInteger(count) && count > 0 ? Math.min(count, maxUses) : null
 }

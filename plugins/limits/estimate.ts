@@ -1,5 +1,5 @@
 /** How many tokens a request may use, estimated before it is sent. Never counted as usage: it is held, and replaced by real usage. */
-import { valueAt } from '../core/body/json-object.js'
+import { plainText, valueAt } from '../core/body/json-object.js'
 import type { ModelCall } from '../core/call/model-call.js'
 
 export interface HoldSizes {
@@ -60,7 +60,7 @@ export function relayedEstimate ({ upstreamReply: { bytes: replyBytes }, stream 
 function largestCount (json: unknown, paths: ReadonlyArray<readonly string[]>): number | null {
   let largest: number | null = null
   for (const path of paths) {
-    const value = Number(valueAt(json, path))
+    const value = Number(plainText(valueAt(json, path)))
     if (Number.isSafeInteger(value) && value > (largest ?? 0)) largest = value
   }
   return largest

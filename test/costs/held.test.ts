@@ -139,3 +139,26 @@ t.test('a tier that was asked for, and is not told as it is called, is charged a
   const { spent } = await serve(t, '/v1/chat/completions', priority, answer(null), 2, 1)
   t.ok(spent > 10_000_000, `${spent}, where nothing was told`)
 })
+
+t.test('an object in place of a word or a number, and a size of very many digits, fail no request', async (t) => {
+  const odd = { toString: null }
+  const upstream = await startUpstream(t)
+  const { app } = await startGateway(t, upstream.url, {
+    prices: { models },
+    groups: { all: { protocols: everyProtocol, limits: { budgets: [{ cost: 5, period: 'total' }] } } },
+    keys: [{ id: 'caller', group: 'all', secret }],
+  })
+  upstream.respond = () => ({ headers: { 'content-type': 'application/json' }, body: {} })
+  const runs = (size: unknown): object => ({ type: 'code_interpreter', container: { type: 'auto', memory_limit: size } })
+  const asks: ReadonlyArray<[status: number, path: string, payload: object]> = [
+    [403, '/v1/chat/completions', { ...asked, service_tier: odd }],
+    [200, '/v1beta/models/chat:generateContent', { contents: [{ parts: [{ text: 'Hi' }] }], generationConfig: { candidateCount: odd } }],
+    [200, '/v1/messages', { ...message, tools: [{ ...search, max_uses: odd }] }],
+    [200, '/v1/responses', { model: 'coder', input: 'x', tools: [runs(odd)] }],
+    [403, '/v1/responses', { model: 'coder', input: 'x', tools: [runs('9'.repeat(400))] }],
+  ]
+  for (const [status, url, payload] of asks) {
+    const headers = { authorization: `Bearer ${secret}`, 'x-goog-api-key': secret, 'anthropic-version': '2023-06-01' }
+    t.equal((await app.inject({ method: 'POST', url, headers, payload })).statusCode, status, url)
+  }
+})

@@ -33,6 +33,7 @@ t.test('a request may use its own tokens and the output that it asks for, within
     [gemini({ maxOutputTokens: 1, max_output_tokens: 7, candidateCount: 1, candidate_count: 3 }), 21],
     [gemini({ maxOutputTokens: '7', candidateCount: '2' }), 14],
     [gemini({ maxOutputTokens: 'seven', candidateCount: '' }), 50],
+    [gemini({ maxOutputTokens: '7', candidateCount: { toString: null } }), 7],
   ]
   for (const [llm, output] of cases) t.equal(outputBound(llm, sizes), output)
 })

@@ -11,6 +11,11 @@ export function valueAt (value: unknown, path: readonly string[]): unknown {
   return value
 }
 
+/** A text, a number or the like as text; empty for an object or a list, which may bring a `toString` that is no function. */
+export function plainText (value: unknown): string {
+  return typeof value === 'object' ? '' : String(value)
+}
+
 /** The keys of a JSON pointer (RFC 6901). */
 export function pointerKeys (pointer: string): string[] {
   return pointer.split('/').slice(1).map((key) => key.replaceAll('~1', '/').replaceAll('~0', '~'))

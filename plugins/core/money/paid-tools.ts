@@ -1,4 +1,4 @@
-import { isObject, type JsonObject } from '../body/json-object.js'
+import { isObject, plainText, type JsonObject } from '../body/json-object.js'
 import type { PaidTool } from '../../protocols/types.js'
 
 type Paths = ReadonlyArray<readonly string[]>
@@ -19,9 +19,12 @@ function collect (value: unknown, path: readonly string[], at: number, found: un
   } else if (Array.isArray(value)) for (const element of value) collect(element, path, at + 1, found)
 }
 
+/** No container has more gigabytes. A text of many digits is no number to count with. */
+const maxSize = 1_000_000
+
 /** The largest of sizes such as `4g`, at least 1. */
 export function largestOf (sizes: readonly unknown[]): number {
-  return sizes.reduce<number>((most, size) => Math.max(most, Number.parseInt(String(size), 10) || 1), 1)
+  return sizes.reduce<number>((most, size) => Math.max(most, Math.min(Number.parseInt(plainText(size), 10) || 1, maxSize)), 1)
 }
 
 function isNamed (entry: JsonObject, names: readonly string[]): boolean {
