@@ -81,7 +81,8 @@ t.test('searches of tools that an item of the conversation brings are held', asy
   // 50 x 3 x 0.01, and the estimate of their bytes for the last of them.
   t.same(await serve(t, '/v1/responses', payload, reply, 1.51), { served: 50, spent: 1_500_000_000 })
   // Checked in a thread: some 75,000 tokens, and three searches.
-  const large = { ...payload, input: [{ role: 'user', content: 'x'.repeat(300_000) }, tools] }
+  const many = Array.from({ length: 3_000 }, () => ({ role: 'user', content: 'x'.repeat(70) }))
+  const large = { ...payload, input: [...many, tools] }
   t.same(await serve(t, '/v1/responses', large, reply, 0.1, 1), { served: 0, spent: 0 })
   t.same(await serve(t, '/v1/responses', large, reply, 0.2, 1), { served: 1, spent: 30_000_000 })
 })
@@ -95,6 +96,7 @@ t.test('a tier that a header asks for is held, and needs a price', async (t) => 
   const spent = { served: 50, spent: 5_000_000_000 }
   t.same(await serve(t, '/v1beta/models/chat:generateContent', payload, reply, 5.2, 300, asks), spent)
   t.same(await serve(t, '/v1beta/models/searcher:generateContent', payload, reply, 5.2, 1, asks), { served: 0, spent: 0 })
+  t.same(await serve(t, '/v1/chat/completions', { ...asked, model: 'searcher' }, reply, 5.2, 1, asks), { served: 0, spent: 0 })
 })
 
 t.test('a tier that is asked for by its number has no price', async (t) => {

@@ -53,6 +53,7 @@ t.test('any other bill takes the general path', async (t) => {
     ['tools', { ...plain, served: { ...noneServed, tools } }, prices],
     ['searches', { ...plain, served: { ...noneServed, counts: { search: 1 } } }, prices],
     ['searches in files', { ...plain, served: { ...noneServed, counts: { file_search: 1 } } }, prices],
+    ['containers', { ...plain, served: { ...noneServed, counts: { container: 1 } } }, prices],
     ['seconds', { ...plain, served: { ...noneServed, counts: { second: 1 } } }, prices],
     ['a price of each request', plain, { ...prices, each: { request: 1 } }],
     ['a kind with a price of its own', { ...plain, modalities: audio }, { ...prices, output_audio: 5 }],

@@ -378,7 +378,7 @@ t.test('prices by turns of several models, names and times are those of each alo
 t.test('what is held for tools of the provider: each use that a request allows, once where it does not say', async (t) => {
   const table = new PriceTable({
     models: {
-      m: { input: 1, output: 1, tiers: { flex: 0.5 }, each: { search: 0.01, file_search: 0.0025 } },
+      m: { input: 1, output: 1, tiers: { flex: 0.5 }, each: { search: 0.01, file_search: 0.0025, container: 0.03 } },
       once: { input: 1, output: 1, each: { searched: 0.035 } },
       plain: { input: 1, output: 1 },
     },
@@ -406,13 +406,15 @@ t.test('what is held for tools of the provider: each use that a request allows, 
   for (const type of ['web_search', 'openrouter:web_search']) {
     for (const protocol of ['chat_completions', 'messages', 'responses']) t.equal(held(protocol, { tools: [{ type }] }), 10_000_000)
   }
+  t.equal(held('responses', { tools: [{ type: 'x_search' }] }), 10_000_000)
+  t.equal(held('responses', { tools: [{ type: 'shell', environment: { type: 'container_auto', memory_limit: '4g' } }] }), 120_000_000)
   const added = [{ tool: { definition: search } }, { tool_changes: [{ tool: { definition: { ...search, max_uses: 2 } } }] }]
   t.equal(held('messages', { messages: [{ content: 'x' }, 'x', { content: added }] }), 30_000_000)
   const items = ['x', { type: 'additional_tools', tools: [{ type: 'web_search' }] }, { tools: null }]
   t.equal(held('responses', { input: items, tools: [{ type: 'web_search' }], max_tool_calls: 4 }), 80_000_000)
   t.equal(held('responses', { input: 'x', tools: [{ type: 'web_search' }] }), 10_000_000)
-  const google = ['google_search', 'googleSearch', 'google_search_retrieval', 'googleSearchRetrieval', 'enterpriseWebSearch']
-  for (const tool of google.map((name) => ({ [name]: {} }))) {
+  const google = ['google_search', 'googleSearch', 'google_search_retrieval', 'googleSearchRetrieval']
+  for (const tool of [...google, 'enterpriseWebSearch', 'enterprise_web_search'].map((name) => ({ [name]: {} }))) {
     for (const tools of [[tool], tool]) t.equal(held('generate_content', { tools }, 'once'), 35_000_000)
   }
 })

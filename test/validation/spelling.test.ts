@@ -41,6 +41,7 @@ t.test('a body that some servers read in another way than it is checked here is 
     ['/v1/chat/completions', `{"model":"small","max_tokens":1,"Max_Tokens":100000,${chat}}`, 400],
     ['/v1/chat/completions', `{"model":"small","fallbacks":[{"model":"small","Model":"big"}],${chat}}`, 403],
     ['/v1/chat/completions', `{"model":"small","Service_Tier":"priority",${chat}}`, 400],
+    ['/v1/chat/completions', `{"model":"small","Web_Search_Options":{},${chat}}`, 400],
     ['/v1/messages', `{"model":"small","max_tokens":1,"Speed":"fast",${chat}}`, 400],
     ['/v1/messages', `{"model":"small","max_tokens":1,"Inference_Geo":"us",${chat}}`, 400],
     ['/v1beta/models/small:generateContent', '{"contents":[{"parts":[{"text":"x"}]}],"servicetier":"priority"}', 400],
