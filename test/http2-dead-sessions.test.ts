@@ -8,7 +8,7 @@ import t, { type Test } from 'tap'
 import llmGateway from '../plugins/index.js'
 import type { ModelCall } from '../plugins/core/call/model-call.js'
 import { gatewayOptions, secret, watchSettled } from './helpers/gateway.js'
-import { data, ends, goAway, request, wrongPing } from './helpers/http2-frames.js'
+import { acknowledged, data, ends, goAway, request, wrongPing } from './helpers/http2-frames.js'
 import { Signal, startUpstream, type Upstream } from './helpers/upstream.js'
 
 const fixture = 'chat_completions.include_usage.sse'
@@ -66,6 +66,34 @@ t.test('a request whose caller broke the protocol and left is settled', async (t
     sessions.at(-1)?.emit('timeout')
     t.match(await settled.next(), { outcome }, name)
   }
+})
+
+t.test('one that acknowledged late, and then broke the protocol, is asked again', async (t) => {
+  const { url, upstream, begun, settled, sessions } = await start(t, 500)
+  upstream.queue({ fixture, stallAt: 300 })
+  const socket = connect(Number(new URL(url).port), '127.0.0.1').on('error', () => {}).resume()
+  await once(socket, 'connect')
+  socket.write(Buffer.concat([request({ ...head, ...key }), data(ends, body), acknowledged]))
+  await begun.next()
+  sessions[0]?.emit('timeout')
+  socket.write(acknowledged)
+  await pause(50)
+  socket.write(Buffer.concat([goAway, wrongPing]))
+  await pause(20)
+  socket.destroy()
+  t.match(await settled.next(), { outcome: 'client_abort' })
+})
+
+t.test('a session that ends at its timeout is asked nothing', async (t) => {
+  const { url, upstream, settled, sessions } = await start(t, 500)
+  upstream.queue({ fixture })
+  const client = connectClient(url)
+  t.teardown(() => client.destroy())
+  client.request({ ...asked, ...key }).resume().end(body)
+  await settled.next()
+  const [session] = sessions
+  session?.prependOnceListener('timeout', () => session.destroy()).emit('timeout')
+  t.equal(session?.destroyed, true)
 })
 
 t.test('a caller that waits in silence is there, and gets its reply', async (t) => {

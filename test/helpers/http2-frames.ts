@@ -12,6 +12,7 @@ export const ends = 1
 const headersEnd = 4
 export const data = (flags: number, text: string): Buffer => frame(0, flags, 1, Buffer.from(text))
 export const reset = (code: number): Buffer => frame(3, 0, 1, Buffer.from([0, 0, 0, code]))
+export const acknowledged = frame(4, 1, 0, Buffer.alloc(0))
 /** The caller will ask nothing more. */
 export const goAway = frame(7, 0, 0, Buffer.alloc(8))
 /** A ping has eight bytes. */

@@ -17,16 +17,16 @@ export function endDeadSession (raw: IncomingMessage): void {
   const session: unknown = Reflect.get(Object(Reflect.get(raw, 'stream')), 'session')
   if (!isSession(session) || watched.has(session)) return
   watched.add(session)
-  let isAsked = false
-  session.on('timeout', () => {
-    if (isAsked || session.destroyed) return
-    isAsked = true
+  const ask = (): void => {
+    if (session.destroyed) return
     const late = setTimeout(() => session.destroy(), patienceMs).unref()
     session.settings({}, () => {
       clearTimeout(late)
-      isAsked = false
+      // An acknowledgement does not begin the session's own timeout anew.
+      setTimeout(ask, patienceMs).unref()
     })
-  })
+  }
+  session.once('timeout', ask)
 }
 
 function isSession (value: unknown): value is ServerHttp2Session {
