@@ -29,7 +29,7 @@ export interface Gateway {
   recorder: Recorder
   /** Another app has replaced it, so its gauges are outdated. Set by the process that reloads. */
   isReplaced: boolean
-  /** The same object in apps that replace one another. Set by the upstreams plugin. */
+  /** The same object in apps that replace one another. Set by the process that reloads. */
   shared: object
   /** What the recorder has counted; empty without the metrics plugin. */
   metrics: readonly MetricFamily[]

@@ -47,6 +47,7 @@ export async function createGateway (config: GatewayConfig, parts: GatewayParts)
   const app = Fastify(serverOptions(config, parts))
   const live = new LiveRequests()
   if (config.cors !== undefined) await allowOrigins(app, config.cors)
+  joinGateway(app).shared = parts.cells
   watchLife(app, live, parts.life)
   app.register(llmGateway, bundleOptions(config, parts))
   app.get('/', async () => ({ name: 'llm-gateway' }))

@@ -34,9 +34,7 @@ async function registerUpstreams (app: FastifyInstance, options: UpstreamsOption
   checkOptions('upstreams', options, { upstreams: 'an object', pools: 'an object', health: 'an object', notes: 'an object' })
   checkMethods('upstreams.notes', options.notes, ['read', 'write'])
   const gateway = joinGateway(app)
-  const { health = gateway.shared } = options
-  gateway.shared = health
-  const registry = healthRegistry(health)
+  const registry = healthRegistry(options.health ?? {})
   const around = surroundingsOf(app, gateway, options.notes ?? null)
   const known = readUpstreams(options.upstreams ?? {})
   if ([...known.values()].some(({ models }) => models.size > 0)) gateway.renamesModels = true

@@ -22,11 +22,11 @@ import { start, yaml } from '../standalone/run.js'
 
 const body = '{"model":"m","messages":[{"role":"user","content":"hi"}]}'
 
-async function build (t: Test, upstream: Upstream, overload: OverloadOptions | false): Promise<FastifyInstance> {
+async function build (t: Test, upstream: Upstream, overload: OverloadOptions | false, health = {}): Promise<FastifyInstance> {
   const app = Fastify({ forceCloseConnections: true })
   t.teardown(async () => await app.close())
   const keys = ['greedy', 'modest', 'third'].map((id) => ({ id, group: 'all', secret: id }))
-  await app.register(llmGateway, gatewayOptions(upstream.url, { keys, overload }))
+  await app.register(llmGateway, gatewayOptions(upstream.url, { keys, overload, health }))
   return app
 }
 
@@ -124,6 +124,21 @@ t.test('what runs at a reload counts until its end: no place and no memory is gi
     for (const until = Date.now() + 10_000; status === 503 && Date.now() < until;) status = Number(await chat())
     t.equal(status, 200, 'and then they are free')
   }
+})
+
+t.test('two apps that share the health of upstreams count their own requests', async (t) => {
+  const upstream = await startUpstream(t)
+  const health = {}
+  const limits = { maxActive: 1, maxLoopDelayMs: 0 }
+  const [one, other] = [await build(t, upstream, limits, health), await build(t, upstream, limits, health)]
+  let answer = (): void => {}
+  const gate = new Promise<void>((resolve) => { answer = resolve })
+  upstream.queue({ fixture: 'chat_completions.json', before: async () => await gate })
+  const running = ask(await listen(one), 'modest')
+  await upstream.arrivals.next()
+  t.equal((await ask(await listen(other), 'modest')).status, 200)
+  answer()
+  t.equal((await running).status, 200)
 })
 
 t.test('while the event loop is late a share of requests is refused, other routes are not, and it goes on once it is in time', async (
