@@ -56,13 +56,11 @@ async function registerLimits (app: FastifyInstance, options: LimitsOptions): Pr
   gateway.budgetsStatus = async () => await readBudgets(balances, gateway.parties, issued, currency())
   const reread = new Reread(balances, admission.remaining, () => gateway.parties, currency)
   const endings: Array<() => void> = []
-  let stopRenewing = (): void => {}
   app.addHook('onReady', async () => {
     // Prices may be registered after the limits.
     if (!gateway.pricing?.hasPrices) refuseUnpriced(gateway.parties)
     expectCounts(gateway)
-    endings.push(keepUp(reread), ...gauges(gateway.recorder, admission.remaining))
-    stopRenewing = renewHolds(balances.holdTtlMs, admission)
+    endings.push(keepUp(reread), renewHolds(balances.holdTtlMs, admission), ...gauges(gateway.recorder, admission.remaining))
     const stopRecovery = balances.onRecovered?.(warn, onLost)
     endings.push(() => stopRecovery?.())
     if (ledger !== null) endings.push(watchLedger(ledger, gateway.recorder, app.log))
@@ -71,7 +69,6 @@ async function registerLimits (app: FastifyInstance, options: LimitsOptions): Pr
     for (const end of endings) end()
     await ledger?.flush()
     await outbox.close()
-    stopRenewing()
   })
 }
 
