@@ -2,15 +2,18 @@
 import type { IncomingMessage } from 'node:http'
 import { constants } from 'node:http2'
 import { Readable } from 'node:stream'
+import { setTimeout as pause } from 'node:timers/promises'
 import type { FastifyReply } from 'fastify'
 import { closeStream } from '../reply/cut-reply.js'
 import { restWhenShareIsTaken } from '../body/loop-share.js'
 
 /** A body with no longer declared length is left to Node, which reads the rest of it after the reply. */
-const smallBytes = 64 * 1024
+const smallBytes = 16 * 1024
 /** More than the default cap of a body, so that a body somewhat above the cap is read to its end. */
 const drainMaxBytes = 64 * 1024 * 1024
 const drainMaxMs = 5_000
+/** A body that is sent without a pause has come by then, as Go's client also assumes, and need not cost its connection. */
+const soonMs = 50
 /** Chunks take as long to read whatever they hold, and one read of a socket has ten thousand of a byte each: no client sends so many. */
 const fewPieces = 4_096
 const leastBytesOfPiece = 64
@@ -38,9 +41,15 @@ export function drainUpload (raw: IncomingMessage): Promise<void> | null {
   })
 }
 
-/** Sends the reply at once, but ends it, with which Node closes the connection, only when the upload is over (RFC 9112 9.6). */
+/**
+ * Sends the reply as soon as the upload is over. One that takes longer has its reply before, and its connection ends with it (RFC 9112
+ * 9.6): a proxy whose caller gave the upload up might send another caller's request in place of the rest, as HAProxy does.
+ */
 export function sendAndLinger (reply: FastifyReply, text: string, drained: Promise<void>): FastifyReply {
+  const { raw, request } = reply
   async function * parts (): AsyncGenerator<string> {
+    await Promise.race([drained, pause(soonMs, undefined, { ref: false })])
+    if (!request.raw.complete) raw.setHeader('connection', 'close')
     yield text
     await drained
   }

@@ -25,8 +25,7 @@ export function refuse (request: FastifyRequest, reply: FastifyReply, family: Fa
   const text = errorText(family, error, requestId)
   // An error that closes the connection does so on purpose: what still comes on it is not to be read. Over HTTP/2 nothing is closed.
   if (drained === null || error.headers?.connection === 'close' || request.raw.httpVersionMajor > 1) return reply.send(text)
-  // A proxy whose caller gave the upload up might send another caller's request in place of the rest, as HAProxy does.
-  return sendAndLinger(reply.header('connection', 'close'), text, drained)
+  return sendAndLinger(reply, text, drained)
 }
 
 /** Sets status and headers of an error reply. A `retry-after` or `x-should-retry` of the host or the upstream is kept. */
