@@ -10,13 +10,14 @@ export const credentialHeaders: readonly string[] = [
 
 /**
  * What sign-in proxies pass to the server behind them, and what callers send to such a proxy: none of it is for a provider.
- * Cloudflare Access, Google IAP and Cloud Run, AWS, oauth2-proxy, Azure App Service, Pomerium, authentik, Teleport.
+ * Cloudflare Access, Google IAP and Cloud Run, AWS, oauth2-proxy, Azure App Service, Pomerium, authentik, Teleport, Vercel.
  */
 export const signInHeaders: readonly string[] = [
   'cf-access-jwt-assertion', 'cf-access-token', 'cf-access-client-id', 'cf-access-client-secret', 'x-goog-iap-jwt-assertion',
   'x-serverless-authorization', 'x-amzn-oidc-data', 'x-amzn-oidc-accesstoken', 'x-amzn-oidc-identity', 'x-auth-request-access-token',
   'x-ms-token-aad-access-token', 'x-ms-token-aad-id-token', 'x-ms-token-aad-refresh-token', 'x-ms-client-principal',
   'x-pomerium-jwt-assertion', 'x-authentik-jwt', 'x-amzn-ava-user-context', 'teleport-jwt-assertion',
+  'x-vercel-oidc-token',
 ]
 
 /**
@@ -26,7 +27,7 @@ export const signInHeaders: readonly string[] = [
  */
 export const frontHeaders = new RegExp(`^(?:${[
   'x-forwarded', 'x-original-forwarded-', '(?:x-)?(?:true-|cluster-|fastly-|fly-|azure-)?client-?ip$', 'x-azure-socketip$',
-  'do-connecting-ip$', 'cf-(?!aig-)', 'cloudfront-', 'x-appengine-', 'x-envoy-(?:external|peer)-', 'x-vercel-(?:ip|forwarded|proxied)-',
+  'do-connecting-ip$', 'cf-(?!aig-)', 'cloudfront-', 'x-appengine-', 'x-envoy-(?:external|peer)-', 'x-vercel-(?!ai-)',
   '(?:x-)?(?:ssl-client-|client-(?:cert|verify))', 'x-arr-clientcert$', 'x-amzn-(?:ava|oidc|mtls|tls)-', 'x-auth-request-',
   'x-goog-(?:authenticated-user|iap)-', 'x-ms-(?:client-principal|token-aad)', 'x-pomerium-', 'x-authentik-', 'tailscale-user-',
   '(?:x-)?(?:remote|webauth)-(?:user|groups|name|email)',

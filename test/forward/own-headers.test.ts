@@ -16,6 +16,7 @@ const secretHeaders = [
   'x-serverless-authorization', 'x-amzn-oidc-data', 'x-amzn-oidc-accesstoken', 'x-amzn-oidc-identity', 'x-auth-request-access-token',
   'x-ms-token-aad-access-token', 'x-ms-token-aad-id-token', 'x-ms-token-aad-refresh-token', 'x-ms-client-principal',
   'x-pomerium-jwt-assertion', 'x-authentik-jwt', 'x-amzn-ava-user-context', 'teleport-jwt-assertion',
+  'x-vercel-oidc-token',
   'cf-aig-authorization', 'helicone-auth', 'helicone-target-url', 'helicone-openai-api-base', 'x-litellm-api-key', 'x-portkey-api-key',
   'x-portkey-custom-host', 'x-portkey-config', 'x-portkey-virtual-key', 'x-portkey-provider', 'x-bf-vk', 'cf-aig-byok-alias',
   'helicone-fallbacks', 'x-portkey-huggingface-base-url', 'x-portkey-azure-foundry-url', 'x-bf-api-key', 'x-bf-api-key-id',
@@ -63,7 +64,7 @@ t.test('what a proxy in front tells of a caller is not for providers, and what n
     'x-ms-client-principal-name', 'x-pomerium-claim-email', 'x-authentik-email', 'tailscale-user-login', 'remote-user', 'x-remote-user',
     'x-webauth-user', 'x-azure-socketip', 'x-envoy-peer-metadata', 'x-amzn-tls-version', 'x-goog-iap-id', 'x-ms-token-aad-expires-on',
     'x-ssl-client-s-dn', 'ssl-client-subject-dn', 'x-arr-clientcert', 'x-amzn-ava-user-context', 'remote-groups', 'remote-email',
-    'x-vercel-forwarded-for', 'x-vercel-ip-city', 'forwarded', 'x-real-ip', 'baggage',
+    'x-vercel-forwarded-for', 'x-vercel-ip-city', 'x-vercel-sc-headers', 'forwarded', 'x-real-ip', 'baggage',
   ]
   const ofPath = ['x-original-url', 'x-rewrite-url', 'x-original-uri']
   const kept = {
@@ -73,6 +74,7 @@ t.test('what a proxy in front tells of a caller is not for providers, and what n
     'x-amz-date': 'd',
     'x-client-name': 'c',
     'x-stainless-os': 'l',
+    'x-vercel-ai-ui-message-stream': 'v1',
   }
   for (const [place, app] of Object.entries(await apps(t, upstream.url))) {
     const names = place === 'a plain mount' ? ofPath : [...ofCaller, ...ofPath]
