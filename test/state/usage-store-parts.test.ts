@@ -1,4 +1,4 @@
-import { appendFileSync, mkdirSync, readdirSync, rmSync, statSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
+import { appendFileSync, mkdirSync, readdirSync, rmdirSync, rmSync, statSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -99,6 +99,26 @@ t.test('what was not counted is not shipped: its file must not go', async (t) =>
   await backlog.look(() => 0)
   t.equal(backlog.has(name, bytes), false)
   t.equal(backlog.files.length, 0)
+})
+
+t.test('a file that has ended is counted again where the store has less of it again and the file could not be read', async (t) => {
+  const path = folder(t)
+  const file = join(path, name)
+  const text = `${writeFrame(record())}end\n`
+  writeFileSync(file, text)
+  const backlog = new Backlog(path)
+  await backlog.look(() => text.length)
+  await backlog.note(new Map([[name, 0]]))
+  t.match(backlog.files, [{ ended: true, records: 1 }])
+  await backlog.note(new Map([[name, text.length]]))
+  rmSync(file)
+  // It cannot be read.
+  mkdirSync(file)
+  await t.rejects(backlog.note(new Map([[name, 0]])))
+  rmdirSync(file)
+  writeFileSync(file, text)
+  await backlog.look(() => text.length)
+  t.match(backlog.files, [{ ended: true, records: 1 }])
 })
 
 t.test('records that come while others are counted or shipped are counted once', async (t) => {

@@ -71,7 +71,7 @@ export class Backlog {
     for (const [name, bytes] of positions) {
       const file = this.#files.get(name)
       if (file === undefined || file.shipped === bytes) continue
-      Object.assign(file, { shipped: bytes, counted: bytes, records: 0, isCounted: false })
+      Object.assign(file, { shipped: bytes, counted: bytes, records: 0, isCounted: false, ended: false })
       await this.#count(file)
     }
   }
