@@ -113,12 +113,12 @@ export abstract class Handover implements Source, OpenStream {
     this.#done(null, { statusCode: llm.upstreamReply.status, headers: this.#headers, body }, this.#context)
     llm.upstreamReply.workMs += performance.now() - llm.times.headersAt
     this.transport.slow.follow(this.#context)
-    if (this.#boundary !== null) this.transport.comments.follow(this)
+    if (this.#boundary !== null && llm.endpoint.family.skipsComments) this.transport.comments.follow(this)
   }
 
   /** For a stream that is followed for comments. */
   get isOver (): boolean {
-    return this.#isFinished || this.#body === null || this.#body.destroyed
+    return this.hasLeft || this.#isFinished || this.#body === null || this.#body.destroyed
   }
 
   get bytes (): number {

@@ -8,30 +8,33 @@ export interface OpenStream {
   readonly comment: () => void
 }
 
-/** What a stream had sent when it was last seen to send something, or to get a comment. */
+/** What a stream had sent when it was last seen to send something, and how often it was looked at since, or since its last comment. */
 interface Silence {
   readonly bytes: number
-  readonly since: number
+  looks: number
 }
+
+/** One more may pass before a silence is noticed. */
+const looksPerComment = 3
 
 /**
  * Writes comments, which readers of events skip (WHATWG), to callers whose upstream is silent: what stands between cuts connections on
  * which nothing moves, and a model may think for minutes. Checking all streams at intervals costs less than a timer for each piece.
  */
 export class KeepAliveComments {
-  readonly #afterMs: number
+  readonly #withinMs: number
   readonly #streams = new Map<OpenStream, Silence>()
   #looking: NodeJS.Timeout | null = null
 
   /** 0: none. */
-  constructor (afterMs: number) {
-    this.#afterMs = afterMs
+  constructor (withinMs: number) {
+    this.#withinMs = withinMs
   }
 
   follow (stream: OpenStream): void {
-    if (this.#afterMs === 0) return
-    this.#streams.set(stream, { bytes: stream.bytes, since: performance.now() })
-    this.#looking ??= setInterval(() => this.#look(), Math.ceil(this.#afterMs / 4)).unref()
+    if (this.#withinMs === 0) return
+    this.#streams.set(stream, { bytes: stream.bytes, looks: 0 })
+    this.#looking ??= setInterval(() => this.#look(), Math.ceil(this.#withinMs / (looksPerComment + 1))).unref()
   }
 
   end (): void {
@@ -39,13 +42,12 @@ export class KeepAliveComments {
   }
 
   #look (): void {
-    const now = performance.now()
-    for (const [stream, { bytes, since }] of this.#streams) {
+    for (const [stream, silence] of this.#streams) {
       if (stream.isOver) this.#streams.delete(stream)
-      else if (stream.bytes !== bytes) this.#streams.set(stream, { bytes: stream.bytes, since: now })
-      else if (now - since >= this.#afterMs) {
+      else if (stream.bytes !== silence.bytes) this.#streams.set(stream, { bytes: stream.bytes, looks: 0 })
+      else if (++silence.looks === looksPerComment) {
+        silence.looks = 0
         stream.comment()
-        this.#streams.set(stream, { bytes, since: now })
       }
     }
   }

@@ -43,5 +43,6 @@ export const anthropic: Family = {
     [`anthropic-ratelimit-${limit}-reset`]: new Date(Date.now() + resetMs).toISOString(),
   }),
   streamError: (facts) => `event: error\ndata: ${JSON.stringify(errorBody(facts))}\n\n`,
+  skipsComments: true,
   baseUrl: (origin) => origin,
 }

@@ -58,5 +58,7 @@ export const gemini: Family = {
   limitHeaders: () => ({}),
   // No `event:` line: the official client drops such events silently.
   streamError: (facts) => `data: ${JSON.stringify(errorBody(facts))}\n\n`,
+  // The official client for Python (google-genai 3.6) takes a comment for JSON.
+  skipsComments: false,
   baseUrl: (origin) => origin,
 }

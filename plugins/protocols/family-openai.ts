@@ -52,5 +52,6 @@ export const openai: Family = {
     [`x-ratelimit-reset-${limit}`]: `${Math.ceil(resetMs / 1_000)}s`,
   }),
   streamError: failedChunk,
+  skipsComments: true,
   baseUrl: (origin) => `${origin}/v1`,
 }

@@ -121,6 +121,8 @@ export interface Family {
   readonly limitHeaders: (facts: LimitFacts) => Record<string, string>
   /** The family's own way; a protocol may have another one. */
   readonly streamError: TellStreamError
+  /** Whether its clients skip comments within a stream of events. */
+  readonly skipsComments: boolean
   /** The base address for clients of this family, as a hint in 404 messages. `origin` has no slash at its end. */
   readonly baseUrl: (origin: string) => string
 }

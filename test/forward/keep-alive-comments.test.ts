@@ -1,12 +1,15 @@
 /** Comments for callers whose upstream is silent within a stream of events. */
 import { connect as connectH2 } from 'node:http2'
+import { Readable } from 'node:stream'
+import { mock } from 'node:test'
 import httpProxy from '@fastify/http-proxy'
 import Fastify from 'fastify'
 import t from 'tap'
+import { KeepAliveComments } from '../../plugins/forward/keep-alive-comments.js'
 import { proxyOptions } from '../../plugins/forward/index.js'
 import llmGateway from '../../plugins/index.js'
-import { call, gatewayOptions, listen, read, secret, startGateway } from '../helpers/gateway.js'
-import { replyFixture, startUpstream, type Script } from '../helpers/upstream.js'
+import { call, callersGone, gatewayOptions, listen, read, secret, startGateway } from '../helpers/gateway.js'
+import { replyFixture, Signal, startUpstream, type Script } from '../helpers/upstream.js'
 
 const body = '{"model":"m","stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"hi"}]}'
 const fixture = 'chat_completions.include_usage.sse'
@@ -114,4 +117,53 @@ t.test('who takes nothing of what is there gets none behind it', async (t) => {
   const message = await call(`${await listen(app)}/v1/chat/completions`, { body }).reply
   await new Promise((resolve) => setTimeout(resolve, 1_000))
   t.notOk((await read(message)).bytes.includes(comment))
+})
+
+t.test('there is a comment in any time as long as the option says', (t) => {
+  mock.timers.enable({ apis: ['setInterval'] })
+  t.teardown(() => mock.timers.reset())
+  for (const afterMs of [1, 24, 26, 99]) {
+    let count = 0
+    const stream = { isOver: false, bytes: 0, comment: () => { count += 1 } }
+    new KeepAliveComments(100).follow(stream)
+    mock.timers.tick(afterMs)
+    Object.assign(stream, { bytes: 1 })
+    count = 0
+    mock.timers.tick(100)
+    t.equal(count, 1, `after ${afterMs} ms`)
+    mock.timers.tick(100)
+    t.equal(count, 2, `again after ${afterMs} ms`)
+  }
+  t.end()
+})
+
+t.test('the stream of a caller that has left gets none, even if a hook keeps it', async (t) => {
+  const upstream = await startUpstream(t)
+  const { app } = await startGateway(t, upstream.url, { forward })
+  const bodies = new Signal<Readable>()
+  app.addHook('onSend', async (_request, _reply, payload) => {
+    if (payload instanceof Readable) bodies.push(payload)
+    return await new Promise(() => {})
+  })
+  const { script, goOn } = silentBefore(0, { fixture, split: 'events' })
+  upstream.queue(script)
+  const { request } = call(`${await listen(app)}/v1/chat/completions`, { body })
+  const stream = await bodies.next()
+  request.destroy()
+  await callersGone(app)
+  stream.read()
+  await new Promise((resolve) => setTimeout(resolve, 200))
+  t.equal(stream.readableLength, 0)
+  goOn()
+})
+
+t.test("clients of Gemini's do not skip them, and get none", async (t) => {
+  const upstream = await startUpstream(t)
+  const { app } = await startGateway(t, upstream.url, { forward })
+  const { script, goOn } = silentBefore(1, { fixture: 'generate_content.stream.sse', split: 'events' })
+  upstream.queue(script)
+  const url = `${await listen(app)}/v1beta/models/m:streamGenerateContent?alt=sse`
+  const message = await call(url, { body: '{"contents":[{"parts":[{"text":"hi"}]}]}', headers: { 'x-goog-api-key': secret } }).reply
+  setTimeout(goOn, 250)
+  t.equal((await read(message)).bytes.toString(), replyFixture('generate_content.stream.sse').toString())
 })
