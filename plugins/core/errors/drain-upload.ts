@@ -49,7 +49,7 @@ export function sendAndLinger (reply: FastifyReply, text: string, drained: Promi
   const { raw, request } = reply
   async function * parts (): AsyncGenerator<string> {
     await Promise.race([drained, pause(soonMs, undefined, { ref: false })])
-    if (!request.raw.complete) raw.setHeader('connection', 'close')
+    if (!request.raw.complete && !raw.headersSent) raw.setHeader('connection', 'close')
     yield text
     await drained
   }

@@ -3,11 +3,14 @@ import { IncomingMessage } from 'node:http'
 import { connect, constants } from 'node:http2'
 import { Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
+import httpProxy from '@fastify/http-proxy'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t from 'tap'
 import { drainUpload } from '../../../plugins/core/errors/drain-upload.js'
-import llmGateway from '../../../plugins/index.js'
+import { proxyOptions } from '../../../plugins/forward/index.js'
+import llmGateway, { auth, errors } from '../../../plugins/index.js'
 import { everyProtocol, gatewayOptions, listen, secret, watchSettled } from '../../helpers/gateway.js'
+import { startUpstream } from '../../helpers/upstream.js'
 import { Wire } from '../../helpers/wire.js'
 
 const half = '.'.repeat(100_000)
@@ -164,4 +167,30 @@ t.test('an upload in thousands of tiny chunks, which hold the loop, is cut; one 
     await drained
     t.equal(raw.aborted, isCut, `${bytes} bytes`)
   }
+})
+
+t.test('a page with which an upstream refuses an upload before its end is one of our errors, and whole', async (t) => {
+  const upstream = await startUpstream(t)
+  const app = Fastify()
+  t.teardown(async () => await app.close())
+  await app.register(httpProxy, { ...proxyOptions(), upstream: upstream.url, prefix: '/v1', rewritePrefix: '/v1' })
+  await app.register(errors)
+  // Nothing reads the body here.
+  await app.register(auth, { groups: { all: { protocols: everyProtocol } }, keys: [{ id: 'a', group: 'all', secret }] })
+  const wire = new Wire(await listen(app))
+  t.teardown(() => wire.destroy())
+  const refused = wire.ask([
+    'POST /v1/chat/completions HTTP/1.1', 'host: a', `authorization: Bearer ${secret}`, 'content-type: application/json',
+    `content-length: ${2 * half.length}`,
+  ])
+  wire.send(half)
+  const { raw: { res } } = await upstream.arrivals.next()
+  res.writeHead(413, { 'content-type': 'text/html' })
+  res.flushHeaders()
+  // Not in one turn with its head, so that it is no reply that is handed over whole.
+  await pause(100)
+  res.end('<h1>413 Request Entity Too Large</h1>')
+  const { status, body } = await refused
+  t.equal(status, 413)
+  t.match(JSON.parse(body), { error: { code: 'upstream_error' } })
 })
