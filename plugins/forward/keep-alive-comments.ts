@@ -10,7 +10,7 @@ export interface OpenStream {
 
 /** What a stream had sent when it was last seen to send something, and how often it was looked at since, or since its last comment. */
 interface Silence {
-  readonly bytes: number
+  bytes: number
   looks: number
 }
 
@@ -44,7 +44,7 @@ export class KeepAliveComments {
   #look (): void {
     for (const [stream, silence] of this.#streams) {
       if (stream.isOver) this.#streams.delete(stream)
-      else if (stream.bytes !== silence.bytes) this.#streams.set(stream, { bytes: stream.bytes, looks: 0 })
+      else if (stream.bytes !== silence.bytes) Object.assign(silence, { bytes: stream.bytes, looks: 0 })
       else if (++silence.looks === looksPerComment) {
         silence.looks = 0
         stream.comment()

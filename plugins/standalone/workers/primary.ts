@@ -35,6 +35,7 @@ const firstRetryMs = 100
 const lastRetryMs = 10_000
 /** For records, connections and the log. */
 const defaultClosingMs = 5_000
+
 export class Primary {
   readonly #options: PrimaryOptions
   /** All that were started and have not ended. */

@@ -1,3 +1,5 @@
+import { isObject } from '../../core/body/json-object.js'
+import { parseJson } from '../../core/body/parse-json.js'
 import { KeyListeners } from '../key-listeners.js'
 import { readKey, writeKey } from '../key-record.js'
 import type { RedisLink } from './link.js'
@@ -59,13 +61,8 @@ async function * listed (link: RedisLink, byDigest: string): AsyncGenerator<KeyR
   } while (cursor !== '0')
 }
 
-/** Reads a pushed message. If it cannot be understood, everything counts as changed. */
+/** Reads a pushed message. If it is none of the gateway's, everything counts as changed: an error would end the process. */
 function readChange (text: string): KeyChange {
-  try {
-    const value: unknown = JSON.parse(text)
-    if (typeof value === 'object' && value !== null) return value
-  } catch {
-    // Not a message of the gateway. An error thrown from here would end the process.
-  }
-  return { group: '*' }
+  const value = parseJson(text)
+  return isObject(value) ? value : { group: '*' }
 }
