@@ -1,11 +1,11 @@
 import { nearestFirst, type BudgetsStatus, type BudgetStatus } from '../core/money/budget-status.js'
 
-export interface BudgetRow extends BudgetStatus {
+interface BudgetRow extends BudgetStatus {
   /** When it resets, in the local time of its time zone; null for never. */
   readonly resets: string | null
 }
 
-export interface BudgetTable {
+interface BudgetTable {
   /** Those with the smallest remaining share first; null while the store does not answer. */
   readonly budgets: readonly BudgetRow[] | null
   readonly moreBudgets: number

@@ -14,7 +14,7 @@ export interface Point {
   readonly overhead: readonly number[]
 }
 
-export const intervalMs = 2_000
+const intervalMs = 2_000
 const maxPoints = 300
 
 function readPoint (readings: Readings): Point {

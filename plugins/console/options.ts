@@ -1,7 +1,7 @@
 import { checkHosts } from '../core/door/own-host.js'
 import { checkOptions, OptionError } from '../core/config/options.js'
 
-export interface ConsoleAddress {
+interface ConsoleAddress {
   /** 0 for any free port. */
   port: number
   /**

@@ -12,7 +12,7 @@ import { boundsOf, tables } from './tables.js'
 const startedAt = Date.now() - Math.round(process.uptime() * 1_000)
 
 /** What the page shows. */
-export interface Shown {
+interface Shown {
   readonly readings: Readings
   readonly costDays: () => CostDays
   readonly history: History

@@ -3,7 +3,7 @@ import type { Readings, Row, Sums } from './readings.js'
 /** Keeps the page readable, and its data small, however many groups and models there are. */
 const maxRows = 100
 
-export interface TokenRow {
+interface TokenRow {
   readonly group: string
   readonly model: string
   readonly total: number
@@ -27,7 +27,7 @@ export function tokenRows (readings: Readings): readonly TokenRow[] {
   return [...rows.values()].sort((a, b) => b.total - a.total)
 }
 
-export interface CostRow {
+interface CostRow {
   readonly group: string
   readonly model: string
   readonly currency: string
@@ -42,7 +42,7 @@ function costRows (readings: Readings): readonly CostRow[] {
   })))
 }
 
-export interface LabelCostRow {
+interface LabelCostRow {
   readonly label: string
   readonly value: string
   readonly currency: string

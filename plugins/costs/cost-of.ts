@@ -48,7 +48,7 @@ interface Line {
 }
 
 /** The lines of a bill and their sum. */
-export class Priced {
+class Priced {
   readonly #lines: Line[] = []
   #total: Decimal | null = null
   #unpriced = false

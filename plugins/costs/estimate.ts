@@ -102,7 +102,7 @@ function imagesCost (each: Decimal | undefined, { endpoint }: ModelCall, { choic
 }
 
 /** Maximum price of a token; null if some or all have none. */
-export interface Dearest {
+interface Dearest {
   readonly input: Decimal | null
   readonly output: Decimal | null
 }

@@ -8,7 +8,7 @@ import type { PriceRow } from './price-row.js'
 import { plainForecast } from './plain-forecast.js'
 import { toolsCost } from './tools-cost.js'
 
-export interface ForecastRules extends PriceSource {
+interface ForecastRules extends PriceSource {
   /** Whether requests without a price are allowed: they cost nothing, and make no other price unknown. */
   readonly allowsUnpriced: boolean
 }

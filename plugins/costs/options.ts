@@ -39,7 +39,7 @@ export interface CostsOptions {
   factors?: Readonly<Record<string, number>>
 }
 
-export interface CostRules {
+interface CostRules {
   readonly table: PriceTable
   readonly header: boolean
   readonly factorOf: (upstream: string | null) => Decimal

@@ -9,7 +9,7 @@ import { plainRates, type PlainRates } from './plain-forecast.js'
 import { matchOf } from './pricing.js'
 
 /** The fields of an upstream that prices depend on. */
-export type Taker = Pick<Upstream, 'name' | 'models'>
+type Taker = Pick<Upstream, 'name' | 'models'>
 
 export interface PriceSource {
   readonly table: PriceTable

@@ -10,7 +10,7 @@ import { PlacedHandler, type ReplyHandler } from './placed-handler.js'
 /** `maxQueued`: of all upstreams together. */
 type QueueOptions = Pick<DispatcherOptions, 'connections' | 'maxQueued' | 'queueMs'>
 
-export type Start = (handler: ReplyHandler) => void
+type Start = (handler: ReplyHandler) => void
 
 /** A request that waits. */
 interface Waiting {

@@ -7,7 +7,7 @@ import type { LedgerRecord } from '../core/money/ledger.js'
 import { addCost, billOf, maxModelLength, type Writable } from './bill.js'
 import { relayedEstimate } from './estimate.js'
 
-export interface Held {
+interface Held {
   readonly tokens: number
   /** Estimated tokens of the request itself. */
   readonly input: number

@@ -5,7 +5,7 @@ import type { Pressure } from './pressure.js'
 const windowMs = 500
 const resolutionMs = 20
 
-export interface ProcessWatch {
+interface ProcessWatch {
   readonly isHeapFull: () => boolean
   readonly end: () => void
 }

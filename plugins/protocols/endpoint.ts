@@ -3,7 +3,7 @@ import type { Simulation } from './simulate-text.js'
 import type { TextRules } from './text-rules.js'
 
 /** The fields of an endpoint's own. `path` is the tail as documented. */
-export type GivenEndpoint<Id extends string = string, Schema extends string = string> =
+type GivenEndpoint<Id extends string = string, Schema extends string = string> =
   & { readonly id: Id, readonly path: string, readonly schema?: Schema }
   & Partial<Omit<EndpointOf, 'id' | 'schema' | 'tail' | 'family' | 'protocol' | 'allowedBy'>>
 

@@ -17,7 +17,7 @@ export interface ToldAt {
 }
 
 /** How a reply states the number of something. */
-export interface CountRule {
+interface CountRule {
   readonly unit: 'search' | 'file_search' | 'container' | 'image' | 'second'
   /** Path of a number inside a usage object. */
   readonly usage: readonly string[]

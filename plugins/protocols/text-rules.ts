@@ -13,7 +13,7 @@ export interface TextPlace {
 }
 
 /** How a request sets the model: of several paths the first with a number counts. */
-export interface ModelSettings {
+interface ModelSettings {
   readonly temperature: readonly FieldPath[]
   readonly topP: readonly FieldPath[]
   readonly topK: readonly FieldPath[]

@@ -21,7 +21,7 @@ export interface HeaderSource {
   readonly optional?: OptionalSource
 }
 
-export interface QuerySource {
+interface QuerySource {
   readonly in: 'query'
   readonly name: string
 }
@@ -34,7 +34,7 @@ export type ErrorKind =
   | 'internal' | 'overloaded' | 'timeout'
 
 /** A limit of ours that a request has reached, for the headers of the refusal. */
-export interface LimitFacts {
+interface LimitFacts {
   readonly limit: 'requests' | 'tokens'
   /** What it allows in a minute. */
   readonly allowed: number

@@ -48,7 +48,7 @@ export interface UsageRequest {
 }
 
 /** How a complete stream ends. One that ends without it was cut, however cleanly it ends. */
-export interface StreamEnding {
+interface StreamEnding {
   /** Values of an event's `type`, besides those after which no usage follows. */
   readonly types: readonly string[]
   /** Paths of a text that is in the last event with content, such as why a model stopped. */

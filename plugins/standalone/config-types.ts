@@ -7,7 +7,7 @@ import type { StateConfig } from '../state/types.js'
 import type { TracingOptions } from '../tracing/index.js'
 import type { UpstreamOptions } from '../upstreams/index.js'
 
-export interface ListenEntry {
+interface ListenEntry {
   readonly host?: string
   readonly port?: number
   readonly requestTimeoutMs?: number
@@ -20,7 +20,7 @@ export type UpstreamEntry =
   | { readonly simulate: true, readonly priceFactor?: number }
   | UpstreamOptions & { readonly simulate?: never }
 
-export interface LogEntry {
+interface LogEntry {
   readonly level?: string
 }
 

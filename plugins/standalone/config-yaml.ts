@@ -9,7 +9,7 @@ import { ConfigError, joinPath, type Problem } from './config-error.js'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
-export interface Parsed {
+interface Parsed {
   readonly value: unknown
   /** Variables that are not set; their values are replaced by a text. */
   readonly problems: readonly Problem[]

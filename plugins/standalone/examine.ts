@@ -7,7 +7,7 @@ import { readUpstreams } from '../upstreams/read-upstream.js'
 import type { GatewayConfig } from './config-types.js'
 import { answerWords, failureWords } from './diagnosis.js'
 
-export interface Finding {
+interface Finding {
   readonly upstream: string
   /** Origin and path of the request. */
   readonly address: string

@@ -3,7 +3,7 @@ import { protocolNames } from '../protocols/index.js'
 import { providers, type Provider } from '../protocols/providers.js'
 import type { Environment } from './config-yaml.js'
 
-export interface FirstConfig {
+interface FirstConfig {
   readonly env: Environment
   /** Path of the schema from the folder of the file. */
   readonly schema: string

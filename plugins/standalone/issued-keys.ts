@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { digestOf } from '../auth/keys.js'
 import type { KeyRecord, KeyStore } from '../state/types.js'
 
-export type NewKey = Pick<KeyRecord, 'group' | 'expiresAt' | 'limits' | 'label'>
+type NewKey = Pick<KeyRecord, 'group' | 'expiresAt' | 'limits' | 'label'>
 
 /** A key with its secret, which is shown once. */
 export interface Issued {

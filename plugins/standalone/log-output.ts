@@ -5,7 +5,7 @@ import type { LateLine } from './late-lines.js'
 import { wholeLines } from './whole-lines.js'
 
 /** Opens the output for the lines, and again after it failed. */
-export type OpenOutput = () => Writable
+type OpenOutput = () => Writable
 
 const defaultMaxBytes = 4 * 1024 * 1024
 const reopenMs = 1_000

@@ -34,7 +34,7 @@ const sectionStandIns: Readonly<Record<string, object>> = {
   state: { engine: 'memory' },
 }
 
-export interface RightPart {
+interface RightPart {
   readonly rest: Fields
   /** Sections of which nothing is valid. */
   readonly wrong: ReadonlySet<string>

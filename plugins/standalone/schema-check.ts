@@ -33,7 +33,7 @@ export interface Schema {
 }
 
 /** By their `$id`. */
-export type Schemas = Readonly<Record<string, Schema>>
+type Schemas = Readonly<Record<string, Schema>>
 
 /** Where references are looked up. */
 interface Place {

@@ -21,7 +21,7 @@ export interface Simulator {
   readonly close: () => Promise<void>
 }
 
-export interface SimulatorOptions {
+interface SimulatorOptions {
   /** Pause before each event of a stream, in milliseconds. Default 15. */
   readonly eventDelayMs?: number
 }

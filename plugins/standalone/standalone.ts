@@ -13,7 +13,7 @@ import { Resources } from './resources.js'
 import { Switchboard } from './switchboard.js'
 import { mistakesOf } from './trial.js'
 
-export interface StandaloneOptions {
+interface StandaloneOptions {
   readonly file: string
   readonly env: Environment
   /** Where log lines go; default stdout. */

@@ -1,7 +1,7 @@
 /** How long work that nobody waits for may wait for other work, in milliseconds. */
 const laterMs = 5
 
-export interface DrainTimer {
+interface DrainTimer {
   /** Drains at the end of this turn of the event loop. */
   readonly soon: () => void
   /** Drains with the next turn that somebody waits for, or after a few milliseconds. */

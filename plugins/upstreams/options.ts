@@ -2,7 +2,7 @@ import type { Notes } from '../core/upstream/upstream.js'
 import type { ProtocolName } from '../protocols/index.js'
 import type { CredentialFunction } from './secret.js'
 
-export interface CredentialFile {
+interface CredentialFile {
   /** Path of the file. */
   readonly file: string
 }
@@ -75,7 +75,7 @@ export interface MemberOptions<Upstream extends string = string> {
 }
 
 /** Statuses after which another member is asked; each may also be written as a text. */
-export type RetryStatus = 429 | 500 | 502 | 503 | 504 | 529
+type RetryStatus = 429 | 500 | 502 | 503 | 504 | 529
 
 export type RetryCause = 'connect' | 'reset' | 'timeout' | 'first_event' | `${RetryStatus}`
 

@@ -5,7 +5,7 @@ import type { Secret } from '../core/upstream/upstream.js'
 import { withTimeout } from '../core/with-timeout.js'
 
 /** A secret with its expiry: milliseconds since the epoch, or a date. */
-export interface ExpiringSecret {
+interface ExpiringSecret {
   readonly secret: string
   readonly expiresAt: number | Date
 }

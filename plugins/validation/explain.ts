@@ -3,7 +3,7 @@ import { pointerKeys } from '../core/body/json-object.js'
 import { clipped } from '../core/errors/clipped.js'
 
 /** Which field of a body is wrong, such as `messages[0].role`, and why, in words. */
-export interface Explanation {
+interface Explanation {
   readonly param: string | null
   readonly reason: string
 }

@@ -6,7 +6,7 @@ import { isMainThread } from 'node:worker_threads'
 const step = 10
 const lowest = 19
 
-export interface System {
+interface System {
   readonly platform: string
   readonly isMainThread: boolean
   readonly getPriority: () => number

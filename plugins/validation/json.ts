@@ -9,7 +9,7 @@ import { countMembers, type Bounds } from './scan.js'
 const transcodeBytes = 4096
 
 /** Boxed, so that it cannot be confused with a body that is `null`, or that looks like a `BodyRefusal`. */
-export interface Parsed {
+interface Parsed {
   readonly json: unknown
 }
 

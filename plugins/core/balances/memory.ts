@@ -4,7 +4,7 @@ import { MemoryGroupStore } from './memory-group-store.js'
 import { hold, read, readBucket } from './rules.js'
 import type { Balances } from './types.js'
 
-export interface MemoryBalancesOptions {
+interface MemoryBalancesOptions {
   /** A clock for tests. @defaultValue that of the system */
   readonly now?: () => number
   /** How long a hold lives without being renewed, in milliseconds. @defaultValue 60,000 */

@@ -2,7 +2,7 @@
 import type { ModelCall } from './model-call.js'
 import type { TokenUsage } from '../types.js'
 
-export interface Leaf {
+interface Leaf {
   readonly type: keyof TokenUsage
   readonly direction: 'input' | 'output'
 }

@@ -25,7 +25,7 @@ export interface PathParts {
 }
 
 /** Null where nothing speaks against the path: it is not ours. */
-export type RefusalReason = Pick<UrlRefusal, 'code' | 'family' | 'allow'> | null
+type RefusalReason = Pick<UrlRefusal, 'code' | 'family' | 'allow'> | null
 
 /** One reading of a path that two readers could read in two ways: refused if it contains an endpoint. */
 export function doubtful ({ path, tail, caller }: PathParts, mounted: boolean): RefusalReason {

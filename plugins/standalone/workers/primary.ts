@@ -16,7 +16,7 @@ import { Rollout } from './rollout.js'
 import { Sums } from './sums.js'
 import { unblockOutput } from './unblocked-output.js'
 
-export interface PrimaryOptions {
+interface PrimaryOptions {
   readonly file: string
   readonly env: Environment
   readonly workers: number

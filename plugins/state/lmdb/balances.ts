@@ -8,7 +8,7 @@ import { SpentChanges, SpentWriter } from './spent.js'
 import { inTurns } from './turns.js'
 import type { Balances } from '../types.js'
 
-export interface LmdbBalancesOptions {
+interface LmdbBalancesOptions {
   readonly now?: (() => number) | undefined
   readonly holdTtlMs: number
   readonly checkpointMs?: number

@@ -8,7 +8,7 @@ export type State = HoldRecord['state']
 export const states = ['open', 'closed'] as const
 
 /** Names of a group's holds in the file. */
-export interface HoldNames {
+interface HoldNames {
   readonly group: string
   /** Name of one hold, without its state and the blank after that. */
   readonly hold: (id: string) => string

@@ -1,7 +1,7 @@
 /** Mutual exclusion of processes, because opening an lmdb file while others write it damages it. */
 import { loadLmdb } from '../peer.js'
 
-export interface LmdbLock {
+interface LmdbLock {
   /** Runs `step` while no other process and no other thread runs theirs. The system releases the lock if the process is killed. */
   readonly alone: <T>(step: () => T) => T
   readonly close: () => Promise<void>

@@ -1,7 +1,7 @@
 import { StoreDownError } from '../../core/balances/store-down.js'
 import { drainTimer } from '../drain-timer.js'
 
-export interface Turns {
+interface Turns {
   /** Runs with all others of this turn of the event loop. */
   readonly soon: <T>(step: () => T) => Promise<T>
   /** Runs with the next turn that somebody waits for, or after a few milliseconds. */

@@ -6,7 +6,7 @@ import type {
   Account, Balances, Bucket, Decision, HoldAsk, Left, LimitName, Limits, Reached, Scope, Settlement, Spending,
 } from '../types.js'
 
-export interface RedisBalancesOptions {
+interface RedisBalancesOptions {
   readonly prefix: string
   readonly holdTtlMs: number
   /** A clock in place of the server's, for tests. */

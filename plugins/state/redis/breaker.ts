@@ -1,6 +1,6 @@
 import { StoreDownError } from '../../core/balances/store-down.js'
 
-export interface BreakerOptions {
+interface BreakerOptions {
   readonly timeoutMs: number
   /** Maximum number of calls that wait at the same time; one more fails at once. */
   readonly maxPending: number

@@ -14,16 +14,16 @@ export interface Step {
 }
 
 /** Throws if the answer cannot be read. */
-export type Read<T> = (answer: readonly unknown[]) => T
+type Read<T> = (answer: readonly unknown[]) => T
 
-export interface RedisTurns {
+interface RedisTurns {
   /** Sends with all others of this turn of the event loop. Resolves with the result of `read` on the answer. */
   readonly soon: <T>(group: string, step: Step, read: Read<T>) => Promise<T>
   /** Sends with the next turn that somebody waits for, or after a few milliseconds. */
   readonly later: <T>(group: string, step: Step, read: Read<T>) => Promise<T>
 }
 
-export interface RedisTurnsOptions {
+interface RedisTurnsOptions {
   readonly prefix: string
   readonly holdTtlMs: number
   readonly now?: (() => number) | undefined

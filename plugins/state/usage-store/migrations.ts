@@ -4,7 +4,7 @@
  */
 
 /** `schema`: a plain name, in front of every table. */
-export type Migration = (schema: string) => string
+type Migration = (schema: string) => string
 
 const leaves = ['input', 'cache_read', 'cache_write_5m', 'cache_write_1h', 'cache_write', 'tool_input', 'output', 'reasoning']
 const counts = leaves.map((leaf) => `${leaf} bigint NOT NULL`).join(', ')

@@ -6,7 +6,7 @@ import { readUsageStore, type UsageStoreConfig } from './options.js'
 import { recordOf, type StoredRow } from './rows.js'
 
 /** A time range, and for some fields the values of which one must match. */
-export interface UsageQuestion {
+interface UsageQuestion {
   /** Milliseconds since the epoch; inclusive. */
   readonly from: number
   /** Exclusive. */
@@ -28,11 +28,11 @@ export interface UsageEntry {
 }
 
 /** The sum of some records of one currency, with the values that they were grouped by. */
-export interface StoredSum extends UsageEntry {
+interface StoredSum extends UsageEntry {
   readonly names: ReadonlyArray<string | null>
 }
 
-export interface UsageReader {
+interface UsageReader {
   readonly records: (question: UsageQuestion) => AsyncGenerator<LedgerRecord[]>
   /** Sums by `group`, `key`, `model`, `protocol`, `day` and `month` of a time zone, or `label:NAME`. */
   readonly sums: (by: readonly string[], zone: string, question: UsageQuestion) => AsyncGenerator<StoredSum[]>

@@ -18,7 +18,7 @@ export interface StoredRow extends Readonly<Record<keyof TokenUsage, string>>, P
   readonly details: Pick<LedgerRecord, 'late' | 'bill' | 'costParts' | 'lateBuckets' | 'lateBalances' | 'chargedCost'>
 }
 
-export interface Column {
+interface Column {
   readonly name: string
   /** Name of the record's field. */
   readonly field: string

@@ -6,7 +6,7 @@ import type { UsageStoreRules } from './options.js'
 import { shipFile } from './ship-file.js'
 import { UsageStore } from './store.js'
 
-export interface ShipperParts {
+interface ShipperParts {
   /** Folder of the ledger's files. */
   readonly folder: string
   readonly rules: UsageStoreRules

@@ -75,7 +75,7 @@ export function months (schema: string): string {
     `'${schema}.usage'::regclass AND relnamespace = '${schema}'::regnamespace AND relname ~ '^usage_[0-9]{4}_[0-9]{2}$'`
 }
 
-export interface Month {
+interface Month {
   /** Name of its table. */
   readonly name: string
   readonly from: string
