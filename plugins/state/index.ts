@@ -166,7 +166,7 @@ const engines: ReadonlyMap<string, Open> = new Map(Object.entries<Open>({
     })
     return {
       keys,
-      balances: redisBalances(link, { prefix, holdTtlMs, ...(now === undefined ? {} : { now }) }),
+      balances: redisBalances(link, { prefix, holdTtlMs, now }),
       notes: redisNotes(link, prefix),
       notice: null,
       end: link.close,

@@ -1,12 +1,12 @@
-import { KeyListeners } from './key-listeners.js'
+import { Listeners } from './listeners.js'
 import { withLabels } from './key-record.js'
-import type { KeyRecord, KeyStore } from './types.js'
+import type { KeyChange, KeyRecord, KeyStore } from './types.js'
 
 /** Keys of this process, lost at exit. */
 export function memoryKeys (): KeyStore {
   const byId = new Map<string, KeyRecord>()
   const byDigest = new Map<string, KeyRecord>()
-  const listeners = new KeyListeners()
+  const listeners = new Listeners<[KeyChange]>()
   const put = (record: KeyRecord): void => {
     byId.set(record.id, record)
     byDigest.set(record.digest, record)

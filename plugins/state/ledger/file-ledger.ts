@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { StoreDownError } from '../../core/balances/store-down.js'
+import { Listeners } from '../listeners.js'
 import { writeFrame } from './frame.js'
 import { readLedger, readUnsettled } from './read.js'
 import { LedgerWriter, type FileShipping, type Span } from './write.js'
@@ -39,7 +40,7 @@ export class FileLedger implements Ledger {
   #failing = false
   /** Callers that wait for a write, successful or not. */
   #flushes: Array<() => void> = []
-  readonly #listeners = new Set<Trouble>()
+  readonly #troubles = new Listeners<Parameters<Trouble>>()
   #allSettled = true
 
   /** `maxWaiting` records may wait for a disk that accepts none; one more is refused with an error. */
@@ -77,10 +78,7 @@ export class FileLedger implements Ledger {
   /** Whether this process created the file. */
   readonly owns = (name: string): boolean => this.#writer.owns(name)
 
-  readonly onTrouble = (listener: Trouble): (() => void) => {
-    this.#listeners.add(listener)
-    return () => this.#listeners.delete(listener)
-  }
+  readonly onTrouble = this.#troubles.add
 
   read (range?: LedgerRange): AsyncIterable<LedgerRecord> {
     return readLedger(this.#path, range)
@@ -139,7 +137,7 @@ export class FileLedger implements Ledger {
 
   #tell (cause: unknown): void {
     for (const resolve of this.#flushes.splice(0)) resolve()
-    for (const listener of this.#listeners) listener(cause, this.#failing)
+    this.#troubles.tell(cause, this.#failing)
     this.#failing = true
   }
 }

@@ -5,6 +5,9 @@
 import { crc32 } from 'node:zlib'
 import type { LedgerRecord } from '../types.js'
 
+/** Number of bytes in front of a record's text. */
+export const frameHead = 9
+
 export function writeFrame (record: LedgerRecord): string {
   // These are valid inside JSON, but end a line for some readers.
   const text = JSON.stringify(record).replace(/[\u2028\u2029]/g, (end) => (end === '\u2028' ? '\\u2028' : '\\u2029'))
@@ -13,13 +16,10 @@ export function writeFrame (record: LedgerRecord): string {
 
 /** Null if the line is not a whole frame. */
 export function readFrame (line: string): LedgerRecord | null {
-  const text = line.slice(9)
-  if (text === '' || line.slice(0, 9) !== `${checksum(text)} `) return null
+  const text = line.slice(frameHead)
+  if (text === '' || line.slice(0, frameHead) !== `${checksum(text)} `) return null
   return JSON.parse(text)
 }
-
-/** Number of bytes in front of a record's text. */
-export const frameHead = 9
 
 /** Whether the bytes from `from` to `to` are a whole frame. */
 export function isFrame (bytes: Buffer, from: number, to: number): boolean {

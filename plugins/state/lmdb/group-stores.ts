@@ -164,7 +164,7 @@ export class LmdbGroupStores {
     for (const state of states) {
       if (now < quiet[state]) continue
       quiet[state] = Infinity
-      for (const hold of this.#holds.of(names.group, names.holds, state)) {
+      for (const hold of this.#holds.of(names, state)) {
         if (state === 'open' && hold.deadline > latest) far.push(hold)
         else if (hold.deadline > now || due.length === max) quiet[state] = Math.min(quiet[state], hold.deadline)
         else due.push(this.#holds.known(names, hold.id) ?? hold)

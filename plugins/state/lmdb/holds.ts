@@ -2,17 +2,11 @@
 import { readHold, writeHold } from './codec.js'
 import type { HoldRecord } from '../../core/balances/group-store.js'
 import type { Binary } from './known.js'
+import type { GroupNames } from './names.js'
 
 export type State = HoldRecord['state']
 
 export const states = ['open', 'closed'] as const
-
-/** Names of a group's holds in the file. */
-interface HoldNames {
-  readonly group: string
-  /** Name of one hold, without its state and the blank after that. */
-  readonly hold: (id: string) => string
-}
 
 interface Entry {
   readonly group: string
@@ -45,7 +39,7 @@ export class LmdbHolds {
   }
 
   /** Null if it is gone; undefined if it is not in the cache. */
-  known ({ group }: HoldNames, id: string): HoldRecord | null | undefined {
+  known ({ group }: GroupNames, id: string): HoldRecord | null | undefined {
     const known = this.#known.get(id)
     return known?.group === group ? known.now : undefined
   }
@@ -54,7 +48,7 @@ export class LmdbHolds {
    * `mayBe`: the states in which the file may have it. Throws if its name is too long for the file, before anything is changed for it:
    * whoever makes a hold reads it first.
    */
-  read (names: HoldNames, id: string, mayBe: Readonly<Record<State, boolean>>): HoldRecord | undefined {
+  read (names: GroupNames, id: string, mayBe: Readonly<Record<State, boolean>>): HoldRecord | undefined {
     const entry = newEntry(names, id, undefined)
     for (const state of states) {
       const found = mayBe[state] ? this.#table.getBinaryFast(keyOf(entry, state)) : undefined
@@ -71,7 +65,7 @@ export class LmdbHolds {
   }
 
   /** `before`: what the file has, if the hold is not in the cache. */
-  change (names: HoldNames, id: string, now: HoldRecord | null, before: HoldRecord | undefined): void {
+  change (names: GroupNames, id: string, now: HoldRecord | null, before: HoldRecord | undefined): void {
     const known = this.#known.get(id)
     const entry = known?.group === names.group ? known : newEntry(names, id, before?.state)
     if (entry !== known) this.#know(entry)
@@ -120,16 +114,16 @@ export class LmdbHolds {
     this.#changed = []
   }
 
-  /** A group's holds in the file. `prefix`: what their names begin with. */
-  * of (group: string, prefix: string, state: State): Generator<HoldRecord> {
-    const start = `${state} ${prefix}`
+  /** A group's holds in the file. */
+  * of ({ group, holds }: GroupNames, state: State): Generator<HoldRecord> {
+    const start = `${state} ${holds}`
     for (const { key: name, value } of this.#table.getRange({ start, end: `${start}\uffff` })) {
       yield readHold(value, group, name.slice(start.length), state)
     }
   }
 }
 
-function newEntry (names: HoldNames, id: string, stored: State | undefined): Entry {
+function newEntry (names: GroupNames, id: string, stored: State | undefined): Entry {
   return { group: names.group, id, openKey: openPrefix + names.hold(id), now: null, stored, isChanged: false }
 }
 

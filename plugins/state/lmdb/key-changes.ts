@@ -1,4 +1,4 @@
-import { KeyListeners } from '../key-listeners.js'
+import { Listeners } from '../listeners.js'
 import type { LmdbFiles } from './open.js'
 import type { KeyChange } from '../types.js'
 
@@ -10,7 +10,7 @@ const watchMs = 200
  * of them stay in the file; a process that is further behind treats everything as changed.
  */
 export class KeyChanges {
-  readonly listeners = new KeyListeners()
+  readonly listeners = new Listeners<[KeyChange]>()
   readonly #changes: LmdbFiles['changes']
   readonly #kept: number
   readonly #timer: NodeJS.Timeout

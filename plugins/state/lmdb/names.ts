@@ -44,6 +44,7 @@ export class GroupNames {
     return this.buckets(key) + id
   }
 
+  /** Without its state and the blank after that. */
   hold (id: string): string {
     return this.holds + fit(id)
   }

@@ -1,23 +1,16 @@
 import { limited } from '../../core/balances/parties.js'
 import { StoreDownError } from '../../core/balances/store-down.js'
 import type { RedisLink } from './link.js'
-import { redisTurns, type Step } from './turns.js'
+import { redisTurns, type RedisTurnsOptions, type Step } from './turns.js'
 import type {
   Account, Balances, Bucket, Decision, HoldAsk, Left, LimitName, Limits, Reached, Scope, Settlement, Spending,
 } from '../types.js'
 
-interface RedisBalancesOptions {
-  readonly prefix: string
-  readonly holdTtlMs: number
-  /** A clock in place of the server's, for tests. */
-  readonly now?: () => number
-}
-
 /** Balances that every process with the same Redis shares. The steps of one turn of the event loop are one command for each group. */
-export function redisBalances (link: RedisLink, { prefix, holdTtlMs, now }: RedisBalancesOptions): Balances {
-  const turns = redisTurns(link, { prefix, holdTtlMs, now })
+export function redisBalances (link: RedisLink, options: RedisTurnsOptions): Balances {
+  const turns = redisTurns(link, options)
   return {
-    holdTtlMs,
+    holdTtlMs: options.holdTtlMs,
     hold: (ask) => turns.soon(ask.group, holdStep(ask), decisionOf),
     leave: (id, group) => turns.soon(group, { name: 'leave', key: null, values: [id] }, nothing),
     settle: (settlement) => turns.later(settlement.group, settleStep(settlement), reachedOf),

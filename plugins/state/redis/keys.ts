@@ -1,6 +1,6 @@
 import { isObject } from '../../core/body/json-object.js'
 import { parseJson } from '../../core/body/parse-json.js'
-import { KeyListeners } from '../key-listeners.js'
+import { Listeners } from '../listeners.js'
 import { readKey, writeKey } from '../key-record.js'
 import type { RedisLink } from './link.js'
 import type { KeyChange, KeyRecord, KeyStore } from '../types.js'
@@ -14,7 +14,7 @@ export async function redisKeys (link: RedisLink, prefix: string): Promise<KeySt
   const byId = `${prefix}:{keys}:by-id`
   const byDigest = `${prefix}:{keys}:by-digest`
   const channel = `${prefix}:changes`
-  const listeners = new KeyListeners()
+  const listeners = new Listeners<[KeyChange]>()
   await link.subscribe(channel, (text) => listeners.tell(readChange(text)), () => listeners.tell({ group: '*', missed: true }))
 
   const recordOf = async (id: string): Promise<KeyRecord | null> => {

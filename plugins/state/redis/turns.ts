@@ -23,9 +23,10 @@ interface RedisTurns {
   readonly later: <T>(group: string, step: Step, read: Read<T>) => Promise<T>
 }
 
-interface RedisTurnsOptions {
+export interface RedisTurnsOptions {
   readonly prefix: string
   readonly holdTtlMs: number
+  /** A clock in place of the server's, for tests. */
   readonly now?: (() => number) | undefined
 }
 

@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import { Listeners } from '../listeners.js'
 import type { Shipping, Trouble } from '../types.js'
 import { Backlog, type Unshipped } from './backlog.js'
 import { readMarks, writeMarks, type Marks } from './marks.js'
@@ -27,7 +28,7 @@ const closeMs = 2_000
 export class Shipper implements Shipping {
   readonly #parts: ShipperParts
   readonly #backlog: Backlog
-  readonly #listeners = new Set<Trouble>()
+  readonly #troubles = new Listeners<Parameters<Trouble>>()
   readonly #closing = new AbortController()
   #store: UsageStore | null = null
   #marks: Marks
@@ -45,10 +46,7 @@ export class Shipper implements Shipping {
     this.#running = this.#run()
   }
 
-  readonly onTrouble = (listener: Trouble): (() => void) => {
-    this.#listeners.add(listener)
-    return () => this.#listeners.delete(listener)
-  }
+  readonly onTrouble = this.#troubles.add
 
   get unshipped (): number {
     return this.#backlog.records
@@ -135,9 +133,7 @@ export class Shipper implements Shipping {
     await writeMarks(this.#parts.folder, this.#parts.rules, this.#marks)
   }
 
-  readonly #tell: (error: unknown) => void = (error) => {
-    for (const listener of this.#listeners) listener(error, this.#failures > 0)
-  }
+  readonly #tell = (error: unknown): void => this.#troubles.tell(error, this.#failures > 0)
 
   async #leave (): Promise<void> {
     const store = this.#store
