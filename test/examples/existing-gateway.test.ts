@@ -65,3 +65,16 @@ t.test('after, callers are known, paths repaired, tokens counted', async (t) => 
   t.equal(sum, sent)
   t.ok(sum > 0)
 })
+
+t.test('in CommonJS, without `await`, it is the same', async (t) => {
+  const script = lines('after.js').join('\n')
+    .replace(/^import llmGateway, \{ (.*) \} from (.*)$/m, 'const { default: llmGateway, $1 } = require($2)')
+    .replace(/^import (\w+) from (.*)$/gm, 'const $1 = require($2)')
+    .replace('await app.register', 'app.register')
+    .replace(/^console\.log.*$/m, "app.listen({ port: 0 }).then((at) => console.log('listening on ' + at))")
+  t.notMatch(script, /\b(?:import|await)\b/)
+  const { upstream, origin } = await start(t, `${t.testdir({ 'after.cjs': script })}/after.cjs`)
+  t.equal(await status(origin, 'nobody'), 401)
+  t.equal(await status(`${origin}/v1`, 'my-key'), 200)
+  t.equal(upstream.seen.length, 1)
+})

@@ -1,5 +1,7 @@
+import { readFileSync } from 'node:fs'
 import Fastify from 'fastify'
 import t from 'tap'
+import { parse } from 'yaml'
 import llmGateway from '../../plugins/index.js'
 import type { UpstreamOptions } from '../../plugins/upstreams/options.js'
 import { everyProtocol, gatewayOptions, secret, startGateway } from '../helpers/gateway.js'
@@ -113,6 +115,29 @@ t.test('every base that providers have is reached, with its one credential in it
     t.notMatch(JSON.stringify(request.rawHeaders), /caller-/, `${name} does not see the caller's`)
     for (const [own, value] of Object.entries(options?.headers ?? {})) t.equal(request.headers[own.toLowerCase()], value)
     if (!url.startsWith(generate)) t.equal(request.json.model, options?.models?.['gpt-5'] ?? 'gpt-5', name)
+  }
+})
+
+/** The rows of the page: each address, and what stands beside it. */
+function * addressesOfProviders (): Generator<readonly [url: string, options: Record<string, unknown>]> {
+  const page = readFileSync(new URL('../../docs/upstreams.md', import.meta.url), 'utf8')
+  const [, section = ''] = /### Addresses of providers\n([^]*?)\n## /.exec(page) ?? []
+  for (const [, urls = '', beside = ''] of section.matchAll(/^\| [^|]+ \| ([^|]*https[^|]*) \|([^|]*)\|$/gm)) {
+    const options = Object.assign({}, ...[...beside.matchAll(/`(\w+: [^`]+)`/g)].map(([, text = '']) => parse(text)))
+    for (const [, url = ''] of urls.matchAll(/`([^`]+)`/g)) yield [url, options]
+  }
+}
+
+t.test('each address of a provider that the page names is one of these bases, with the same options', async (t) => {
+  const rows = [...addressesOfProviders()]
+  t.ok(rows.length > 15, `${rows.length} addresses`)
+  const names = { PROJECT: 'p', REGION: 'l', ACCOUNT: 'acct', GATEWAY: 'gw' }
+  for (const [url, { path = 'canonical', credentialHeader, query }] of rows) {
+    const base = Object.entries(names).reduce((text, [name, short]) => text.replace(name, short), url.replace(/^https:\/\/[^/]+/, ''))
+    t.ok(Object.values(cases).some(({ base: tested, options = {} }) => {
+      return tested.replace(/\/$/, '') === base && (options.path ?? 'canonical') === path &&
+        options.credentialHeader === credentialHeader && (query === undefined || String(query) === String(options.query))
+    }), url)
   }
 })
 
