@@ -1,6 +1,5 @@
 import { execFile, spawn } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import httpProxy from '@fastify/http-proxy'
@@ -171,20 +170,4 @@ t.test('the diff of the page is the one of the example', async (t) => {
   const added = (text: string): string[] => text.split('\n').filter((line) => line.startsWith('+'))
   t.strictSame(added(diff), added(example))
   t.equal(added(diff).length, 6)
-})
-
-/** As a heading is linked to. */
-function anchors (text: string): string[] {
-  return [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) => heading.toLowerCase().replaceAll(/[^\w -]/g, '').replaceAll(' ', '-'))
-}
-
-t.test('every file and heading that a page names is there', async (t) => {
-  for (const { path, text } of papers) {
-    for (const [, link = ''] of text.matchAll(/\]\(((?!http)[^)]+)\)/g)) {
-      const [file = '', anchor] = link.split('#')
-      const target = file === '' ? path : join(dirname(path), file)
-      t.ok(existsSync(`${root}${target}`), `${path}: ${link}`)
-      if (anchor !== undefined) t.ok(anchors(readFileSync(`${root}${target}`, 'utf8')).includes(anchor), `${path}: ${link}`)
-    }
-  }
 })
