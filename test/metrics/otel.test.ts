@@ -8,6 +8,8 @@ import { gatewayOf } from '../../plugins/core/gateway.js'
 import { catalogue } from '../../plugins/metrics/catalogue.js'
 import { metrics, type MetricsOptions } from '../../plugins/metrics/index.js'
 import type { ModelCall } from '../../plugins/core/call/model-call.js'
+import { call as send, listen, read, startGateway } from '../helpers/gateway.js'
+import { startUpstream } from '../helpers/upstream.js'
 import { samplesOf, sumOf } from './meters.js'
 import { noTokens, settledRequest } from './requests.js'
 
@@ -199,4 +201,23 @@ t.test('what never went to a provider, or consumes no tokens, is no model call',
   pass(app, settledRequest({ at: { sent: 0 }, outcome: 'auth_error', upstreamReply: { status: 0 } }))
   pass(app, settledRequest({ endpoint: 'messages.count_tokens' }))
   t.notOk([...(await collect()).keys()].some((name) => name.startsWith('gen_ai')))
+})
+
+t.test('a call lasts until it failed, also where no reply came', async (t) => {
+  const { provider, collect } = newSdk(t)
+  const upstream = await startUpstream(t)
+  const waitMs = 200
+  const { app, settled } = await startGateway(t, upstream.url, {
+    metrics: { meterProvider: provider }, forward: { headersTimeoutMs: waitMs, idleTimeoutMs: waitMs },
+  })
+  const url = `${await listen(app)}/v1/chat/completions`
+  for (const stallAt of ['headers', 0] as const) {
+    upstream.queue({ stallAt })
+    await read(await send(url, { body: '{"model":"gpt-5","messages":[{"role":"user","content":"hi"}]}' }).reply).catch(() => {})
+    t.match(await settled.next(), { times: { firstChunkAt: 0 } })
+  }
+  const { dataPoints = [] } = (await collect()).get('gen_ai.client.operation.duration') ?? {}
+  const seconds = dataPoints.map(({ value }) => typeof value === 'object' && 'sum' in value ? Number(value.sum) : 0)
+  // Undici's timers may be early, by half a second at most of longer ones.
+  t.ok(seconds.reduce((sum, value) => sum + value, 0) >= waitMs / 1_000, String(seconds))
 })

@@ -71,9 +71,9 @@ export function firstChunkOf (llm: ModelCall): number | null {
   return (llm.times.firstChunkAt - llm.startedAt) / 1_000
 }
 
-/** From the dispatch to the upstream until its last byte, or until the caller left; for requests that were sent. */
-export function upstreamDurationOf (llm: ModelCall): number {
-  return (Math.max(llm.times.lastChunkAt, llm.times.headersAt, llm.times.sentAt) - llm.times.sentAt) / 1_000
+/** From the dispatch to the upstream until its last byte, or until the call failed; for requests that were sent. */
+export function upstreamDurationOf ({ outcome, times: { sentAt, headersAt, lastChunkAt, endedAt } }: ModelCall): number {
+  return (Math.max(outcome === 'ok' ? Math.max(lastChunkAt, headersAt) : endedAt, sentAt) - sentAt) / 1_000
 }
 
 /** From the dispatch to the upstream to the first chunk of its successful streamed reply. */
