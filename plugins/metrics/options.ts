@@ -74,8 +74,8 @@ export interface MetricsOptions {
    */
   meterProvider?: MeterProvider
   /**
-   * Which of OpenTelemetry's GenAI metrics are added: `legacy`, the published ones; `next`, the token counters that replace
-   * `gen_ai.client.token.usage`; `both`; `off`.
+   * Which of OpenTelemetry's GenAI metrics are added: `legacy`, such as `gen_ai.client.token.usage`; `next`, those of the conventions' own
+   * release 0.1.0, `gen_ai.client.inference.*` and `gen_ai.client.embeddings.*`; `both`; `off`.
    * @defaultValue `legacy`
    */
   semconv?: Semconv

@@ -1,19 +1,19 @@
 import type { Attributes, Counter, Histogram, Meter } from '@opentelemetry/api'
-import { advisedBounds, attributes, metricNames, nextAttributes, nextMetrics } from '../core/telemetry/genai.js'
+import { advisedBounds, attributes, metricNames, nextAttributes, nextEmbeddings, nextMetrics } from '../core/telemetry/genai.js'
 import { errorTypeOf, tokensOf, upstreamDurationOf, upstreamFirstChunkOf } from '../core/call/measures.js'
 import type { ModelCall } from '../core/call/model-call.js'
 import type { TokenUsage } from '../core/types.js'
 
-/** `legacy`: the published metrics. `next`: the counters that replace `gen_ai.client.token.usage`. */
+/** `legacy`: the metrics of the published package. `next`: those of release 0.1.0 of the conventions. */
 export type Semconv = 'legacy' | 'next' | 'both' | 'off'
 
 /** Writes one model call to the instruments of a set. `shared`: attributes of all of them; `error`: what failed. */
 type Write = (llm: ModelCall, shared: Attributes, error: Attributes) => void
 
 const sets: Readonly<Record<Semconv, ReadonlyArray<(meter: Meter) => Write>>> = {
-  legacy: [times, legacyTokens],
-  next: [times, nextTokens],
-  both: [times, legacyTokens, nextTokens],
+  legacy: [legacyTimes, legacyTokens],
+  next: [nextCalls],
+  both: [legacyTimes, legacyTokens, nextCalls],
   off: [],
 }
 
@@ -34,15 +34,22 @@ export function recordCalls (meter: Meter, semconv: Semconv): (llm: ModelCall, m
   }
 }
 
-function times (meter: Meter): Write {
-  const options = { unit: 's', advice: { explicitBucketBoundaries: advisedBounds.duration } }
-  const duration = meter.createHistogram(metricNames.duration, options)
-  const firstChunk = meter.createHistogram(metricNames.timeToFirstChunk, options)
+function secondsHistogram (meter: Meter, name: string): Histogram {
+  return meter.createHistogram(name, { unit: 's', advice: { explicitBucketBoundaries: advisedBounds.duration } })
+}
+
+function times (meter: Meter, names: Readonly<Record<'duration' | 'timeToFirstChunk', string>>): Write {
+  const duration = secondsHistogram(meter, names.duration)
+  const firstChunk = secondsHistogram(meter, names.timeToFirstChunk)
   return (llm, shared, error) => {
     duration.record(upstreamDurationOf(llm), error)
     const seconds = upstreamFirstChunkOf(llm)
     if (seconds !== null) firstChunk.record(seconds, shared)
   }
+}
+
+function legacyTimes (meter: Meter): Write {
+  return times(meter, metricNames)
 }
 
 function tokenHistogram (meter: Meter, name: string): Histogram {
@@ -76,6 +83,24 @@ const nextCounters: ReadonlyArray<Omit<NextCounter, 'counter'> & { readonly name
   },
   { name: nextMetrics.reasoningTokens, tokens: (usage) => usage.reasoning, direction: null },
 ]
+
+/** Embeddings have metrics of their own, and none of the others. */
+function nextCalls (meter: Meter): Write {
+  const writes = [times(meter, nextMetrics), nextTokens(meter)]
+  const embeddings = nextEmbeddingCalls(meter)
+  return (llm, shared, error) => {
+    for (const write of llm.endpoint.operation === 'embeddings' ? [embeddings] : writes) write(llm, shared, error)
+  }
+}
+
+function nextEmbeddingCalls (meter: Meter): Write {
+  const duration = secondsHistogram(meter, nextEmbeddings.duration)
+  const input = tokenHistogram(meter, nextEmbeddings.inputPerOperation)
+  return (llm, shared, error) => {
+    duration.record(upstreamDurationOf(llm), error)
+    if (llm.usage.tokens !== null) input.record(tokensOf(llm.usage.tokens, 'input'), shared)
+  }
+}
 
 const modalityNames: ReadonlySet<string> = new Set(['text', 'image', 'audio'])
 

@@ -179,8 +179,32 @@ t.test('GenAI metrics as they will be', async (t) => {
   t.strictSame(inference('usage.reasoning.output_tokens'), [[of('unknown'), 7]])
   t.match(inference('operation.input_tokens'), [[call, { count: 1, sum: 17 }]])
   t.match(inference('operation.output_tokens'), [[call, { count: 1, sum: 27 }]])
+  t.match(inference('duration'), [[call, { count: 2 }]])
   t.notOk(collected.has('gen_ai.client.token.usage'))
-  t.ok(collected.has('gen_ai.client.operation.duration'))
+  t.notOk(collected.has('gen_ai.client.operation.duration'))
+})
+
+t.test('embeddings have metrics of their own among them', async (t) => {
+  const { provider, collect } = newSdk(t)
+  const app = await start(t, { meterProvider: provider, semconv: 'next' })
+  pass(app, settledRequest({ endpoint: 'embeddings', usage: { tokens: { ...noTokens, input: 8 } } }))
+  pass(app, settledRequest({ endpoint: 'embeddings', outcome: 'upstream_error', upstreamReply: { status: 503 } }))
+  const collected = [...await collect()].filter(([name]) => name.startsWith('gen_ai'))
+  const shared = { ...call, 'gen_ai.operation.name': 'embeddings' }
+  t.match(collected.map(([name, metric]) => [name, pointsOf(metric)]), [
+    ['gen_ai.client.embeddings.duration', [[shared, { count: 1 }], [{ ...shared, 'error.type': '503' }, { count: 1 }]]],
+    ['gen_ai.client.embeddings.operation.input_tokens', [[shared, { count: 1, sum: 8 }]]],
+  ])
+  t.equal(collected.length, 2)
+})
+
+t.test('the time to the first chunk has its next name with the next ones', async (t) => {
+  const { provider, collect } = newSdk(t)
+  pass(await start(t, { meterProvider: provider, semconv: 'both' }), settledRequest({ stream: true }))
+  const collected = await collect()
+  for (const name of ['operation', 'inference']) {
+    t.match(pointsOf(collected.get(`gen_ai.client.${name}.time_to_first_chunk`)), [[call, { count: 1 }]], name)
+  }
 })
 
 t.test('semconv both adds both sets of GenAI metrics, and off adds none', async (t) => {

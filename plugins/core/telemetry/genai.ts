@@ -1,7 +1,7 @@
 /**
  * The names of OpenTelemetry's GenAI conventions; the only place where they are written. The conventions are in development
  * (https://github.com/open-telemetry/semantic-conventions-genai): a test compares these with the constants of the published package, except
- * for the names of `nextMetrics`, which it does not have yet.
+ * for those that are called next, which it does not have yet.
  */
 export const attributes = {
   operation: 'gen_ai.operation.name',
@@ -42,8 +42,10 @@ export const metricNames = {
   timeToFirstChunk: 'gen_ai.client.operation.time_to_first_chunk',
 } as const
 
-/** The counters that replace `gen_ai.client.token.usage`. Input includes cached tokens, output includes reasoning. */
+/** Those of release 0.1.0 of the conventions, without embeddings. Input includes cached tokens, output includes reasoning. */
 export const nextMetrics = {
+  duration: 'gen_ai.client.inference.duration',
+  timeToFirstChunk: 'gen_ai.client.inference.time_to_first_chunk',
   inputTokens: 'gen_ai.client.inference.usage.input_tokens',
   outputTokens: 'gen_ai.client.inference.usage.output_tokens',
   cacheReadTokens: 'gen_ai.client.inference.usage.cache_read.input_tokens',
@@ -51,6 +53,12 @@ export const nextMetrics = {
   reasoningTokens: 'gen_ai.client.inference.usage.reasoning.output_tokens',
   inputPerOperation: 'gen_ai.client.inference.operation.input_tokens',
   outputPerOperation: 'gen_ai.client.inference.operation.output_tokens',
+} as const
+
+/** The only ones that the same release has for embeddings. */
+export const nextEmbeddings = {
+  duration: 'gen_ai.client.embeddings.duration',
+  inputPerOperation: 'gen_ai.client.embeddings.operation.input_tokens',
 } as const
 
 /** Bounds that the conventions recommend: seconds of an operation, tokens of a reply. */
