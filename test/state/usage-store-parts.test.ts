@@ -101,6 +101,23 @@ t.test('what was not counted is not shipped: its file must not go', async (t) =>
   t.equal(backlog.files.length, 0)
 })
 
+t.test('what a writer took back, because its disk did not keep it, waits no more', async (t) => {
+  const path = folder(t)
+  const file = join(path, name)
+  const [kept, back] = [1, 2].map((time) => writeFrame(record({ time })))
+  writeFileSync(file, `${kept}${back}`)
+  const backlog = new Backlog(path)
+  await backlog.look(() => 0)
+  t.equal(backlog.records, 2)
+  const bytes = String(kept).length
+  truncateSync(file, bytes)
+  await backlog.look(() => 0)
+  t.match(backlog, { records: 1, since: 1 })
+  for (const each of backlog.files) backlog.shipped(each, { end: bytes, records: 1, time: 1 })
+  t.match(backlog, { records: 0, since: null })
+  t.equal(backlog.has(name, bytes), true)
+})
+
 t.test('a file that has ended is counted again where the store has less of it again and the file could not be read', async (t) => {
   const path = folder(t)
   const file = join(path, name)

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { constants, statSync } from 'node:fs'
-import { open, rm, stat, type FileHandle } from 'node:fs/promises'
+import { open, rm, stat, truncate, type FileHandle } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { withDefaults } from '../../core/config/options.js'
 import { filesBeyond } from './age.js'
@@ -9,8 +9,6 @@ import { makeFolder } from '../make-folder.js'
 import type { LedgerConfig, Shipping } from '../types.js'
 
 const defaults = { maxFileBytes: 64 * 1024 * 1024, maxFileAgeMs: 24 * 60 * 60_000, keepMs: Infinity }
-/** How often to check that the file still exists: what is written to a deleted file is lost. */
-const lookMs = 1_000
 
 export interface FileShipping extends Shipping {
   /** Whether a file is shipped completely. */
@@ -31,7 +29,6 @@ interface OpenFile {
   /** Time of its newest record. */
   newest: number
   readonly openedAt: number
-  lookedAt: number
   bytes: number
 }
 
@@ -47,6 +44,8 @@ export class LedgerWriter {
   #file: OpenFile | null = null
   /** Earlier files that became full: their records may be unsettled, too, until the end. */
   #full: string[] = []
+  /** Files that could not be cut back yet, and to which length. */
+  readonly #torn = new Map<string, number>()
   /** Names of all files that it created. */
   readonly #own = new Set<string>()
 
@@ -90,17 +89,19 @@ export class LedgerWriter {
     const file = this.#file
     const maxAgeMs = Math.min(maxFileAgeMs, keepMs)
     const isFit = file !== null && file.bytes < maxFileBytes && now - file.openedAt < maxAgeMs && hasPlace(file, since)
-    if (isFit && (Math.abs(now - file.lookedAt) < lookMs || await isThere(file, now))) return file
+    // What is written to a deleted file is lost.
+    if (isFit && (await file.handle.stat()).nlink > 0) return file
     await this.#file?.handle.close()
     if (this.#file !== null) this.#full.push(this.#file.path)
     this.#file = null
     // Somebody may have deleted it. Where a volume is unmounted, what is made in its place would be hidden once it is back.
     if ((await stat(dirname(this.#path))).ino === this.#parent) makeFolder(this.#path)
+    await this.#cutBack()
     await this.#dropOld(now)
     const name = `${String(since).padStart(15, '0')}-${process.pid}-${randomBytes(4).toString('hex')}.ledger`
     const path = join(this.#path, name)
     this.#own.add(name)
-    this.#file = { path, handle: await open(path, 'ax'), since, newest: since, openedAt: now, lookedAt: now, bytes: 0 }
+    this.#file = { path, handle: await open(path, 'ax'), since, newest: since, openedAt: now, bytes: 0 }
     return this.#file
   }
 
@@ -112,15 +113,25 @@ export class LedgerWriter {
     await Promise.allSettled(old.map(async ({ path }) => await rm(path)))
   }
 
-  /** Removes what is left of a failed text, because it is written again. A file that cannot be cut back is closed as it is. */
+  /** Removes what is left of a failed text, because it is written again. A file that cannot be cut back now is closed. */
   async #undo (): Promise<void> {
     const file = this.#file
+    if (file === null) return
     try {
-      await file?.handle.truncate(file.bytes)
+      await file.handle.truncate(file.bytes)
     } catch {
       this.#file = null
-      await file?.handle.close().catch(() => {})
+      this.#torn.set(file.path, file.bytes)
+      await file.handle.close().catch(() => {})
     }
+  }
+
+  /** A file that still cannot be cut back must not keep records from the disk; it is tried again with the next one. */
+  async #cutBack (): Promise<void> {
+    await Promise.allSettled([...this.#torn].map(async ([path, bytes]) => {
+      await truncate(path, bytes)
+      this.#torn.delete(path)
+    }))
   }
 }
 
@@ -130,11 +141,6 @@ export class LedgerWriter {
  */
 function hasPlace ({ since, newest }: OpenFile, time: number): boolean {
   return since <= time && newest - time <= slackMs
-}
-
-async function isThere (file: OpenFile, now: number): Promise<boolean> {
-  file.lookedAt = now
-  return (await file.handle.stat()).nlink > 0
 }
 
 /** A file that is gone needs no mark: it was too old to be kept. */

@@ -103,6 +103,8 @@ async function count (file: Unshipped): Promise<boolean> {
   const { size } = found
   file.isCounted = false
   file.size = size
+  // Its writer took back what it could not write.
+  if (size < file.counted) Object.assign(file, { counted: file.shipped, records: 0 })
   for (;;) {
     const piece = file.counted < size ? await readPiece(file.path, file.counted) : null
     // What follows may be a line that is being written, or that a crash cut off.

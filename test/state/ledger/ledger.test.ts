@@ -97,13 +97,26 @@ t.test('what is acknowledged is in the file', async (t) => {
   await ledger.close()
 })
 
-t.test('records of one moment share one write, and none is acknowledged before the disk has it', async (t) => {
-  const path = t.testdir({ other: '' })
-  const other = await open(join(path, 'other'))
+interface Handles {
+  appendFile: (text: Buffer) => Promise<void>
+  datasync: () => Promise<void>
+  truncate: (bytes: number) => Promise<void>
+}
+
+/** What the handles of all files inherit. A change of it ends with the test. */
+async function handles (t: Test, file: string): Promise<Handles> {
+  const other = await open(file)
   const { prototype } = Object(other).constructor
   await other.close()
+  const { appendFile, datasync, truncate } = prototype
+  t.teardown(() => Object.assign(prototype, { appendFile, datasync, truncate }))
+  return prototype
+}
+
+t.test('records of one moment share one write, and none is acknowledged before the disk has it', async (t) => {
+  const path = t.testdir({ other: '' })
+  const prototype = await handles(t, join(path, 'other'))
   const { appendFile, datasync } = prototype
-  t.teardown(() => Object.assign(prototype, { appendFile, datasync }))
   const order: string[] = []
   const linesIn = (name: string): number => readFileSync(join(path, name), 'utf8').split('\n').length - 1
   prototype.appendFile = async function (text: Buffer) {
@@ -206,6 +219,19 @@ t.test('a clock that is set back puts no record into a file that begins later', 
   await ledger.close()
 })
 
+t.test('a clock that is set back in small steps makes no file older than its records', async (t) => {
+  const path = t.testdir({})
+  const ledger = new FileLedger(path)
+  const now = Date.now()
+  for (const [id, time] of [['early', -120_000], ['first', 0], ['second', -40_000], ['third', -80_000]] as const) {
+    await ledger.append(record(id, now + time))
+    // As the clock of then makes it.
+    for (const name of readdirSync(path).slice(-1)) utimesSync(join(path, name), 1, (now + time) / 1_000)
+  }
+  await ledger.close()
+  t.same(await idsIn(ledger, { from: now - 10_000 }), ['first'])
+})
+
 t.test('what was written while the clock was ahead is found by its time after it was set back', async (t) => {
   const path = t.testdir({})
   const ledger = new FileLedger(path)
@@ -302,18 +328,14 @@ t.test('a file that another process deletes meanwhile is none; one that cannot b
 
 t.test('nothing more is written to a file that somebody deleted, nor does it miss its folder', async (t) => {
   const path = join(t.testdir({}), 'ledger')
-  let now = Date.now()
-  const ledger = new FileLedger(path, {}, () => now)
+  const ledger = new FileLedger(path)
   await ledger.append(record('deleted'))
   for (const name of readdirSync(path)) rmSync(join(path, name))
-  now += 1_000
   await ledger.append(record('kept'))
   t.same(await idsIn(ledger), ['kept'])
-  now += 1_000
   await ledger.append(record('too'))
   t.equal(readdirSync(path).length, 1, 'a file that is there goes on')
   rmSync(path, { recursive: true })
-  now += 1_000
   await ledger.append(record('again'))
   t.same(await idsIn(ledger), ['again'])
   await ledger.close()
@@ -423,6 +445,25 @@ t.test('a write that stops half way leaves nothing behind', {
   await more
   t.same(await idsIn(ledger, { onDamage: (file) => damaged.push(file) }), ['first', 'second', 'third'])
   t.same(damaged, [])
+  await ledger.close()
+})
+
+t.test('what was written, could not be kept and could not be taken back at once is in no file twice', async (t) => {
+  const path = t.testdir({ other: '' })
+  const prototype = await handles(t, join(path, 'other'))
+  const ledger = new FileLedger(path)
+  await ledger.append(record('first'))
+  const { datasync, truncate } = prototype
+  for (const [name, real] of Object.entries({ datasync, truncate })) {
+    Object.assign(prototype, {
+      [name]: async () => {
+        Object.assign(prototype, { [name]: real })
+        throw Object.assign(new Error('no space'), { code: 'ENOSPC' })
+      },
+    })
+  }
+  await Promise.all(['second', 'third'].map(async (id) => await ledger.append(record(id))))
+  t.same(await idsIn(ledger), ['first', 'second', 'third'])
   await ledger.close()
 })
 
