@@ -1,3 +1,4 @@
+import { isIP } from 'node:net'
 import { checkHosts } from '../core/door/own-host.js'
 import { checkOptions, OptionError } from '../core/config/options.js'
 
@@ -29,10 +30,11 @@ export interface ConsoleOptions {
   hosts?: readonly string[]
 }
 
-/** The host names that the page answers to; null for any: what is in front of the app decides who reaches it. */
+/** The host names that the page answers to, beside all addresses; null for any: what is in front of the app decides who reaches it. */
 export function hostsOf ({ listen, hosts }: ConsoleOptions): readonly string[] | null {
   if (listen === undefined) return hosts ?? null
-  return [...hosts ?? [], ...listen.host === undefined ? [] : [listen.host]]
+  const { host = '' } = listen
+  return [...hosts ?? [], ...host === '' || isIP(host) !== 0 ? [] : [host]]
 }
 
 /** Throws `LLM_GATEWAY_OPTION`. One of `path` and `listen` is required. */

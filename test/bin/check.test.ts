@@ -293,6 +293,14 @@ t.test('prices of the file itself that no schema can refuse are told with their 
   }
 })
 
+t.test('a console may listen on an address of either kind', async (t) => {
+  for (const host of ['127.0.0.1', '"::1"', '"::"']) {
+    const io = terminal()
+    t.equal(await run(['check', '--config', file(t, `${small}\nconsole: { listen: { port: 9464, host: ${host} } }`)], io), 0, host)
+    t.strictSame(io.complaints, [])
+  }
+})
+
 t.test('check looks for the packages of the state, and opens nothing of it', async (t) => {
   for (const state of [
     '{ engine: lmdb, path: /nowhere/at/all }',

@@ -174,6 +174,7 @@ t.test('a path of an app answers to all names, or to those that are listed', asy
 t.test('the name that it listens on is its own', async (t) => {
   t.strictSame(hostsOf({ listen: { port: 0, host: 'console.example' } }), ['console.example'])
   t.strictSame(hostsOf({ listen: { port: 0 } }), [])
+  t.strictSame(hostsOf({ listen: { port: 0, host: '::1' } }), [], 'an address is no name')
 })
 
 t.test('it needs a place, and a wrong option names itself', async (t) => {
