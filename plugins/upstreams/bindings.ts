@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import { textAt, textsOf } from '../core/body/json-text.js'
+import { lastText } from '../core/body/json-text.js'
 import type { ModelCall } from '../core/call/model-call.js'
 import type { Notes } from '../core/upstream/upstream.js'
 
@@ -72,8 +72,7 @@ function textIn ({ body: { json, bytes } }: ModelCall, field: string): string | 
     const value: unknown = Reflect.get(json, field)
     return typeof value === 'string' ? value : null
   }
-  const last = json === undefined && bytes !== null ? textsOf(bytes, field).at(-1) : undefined
-  return last === undefined || bytes === null ? null : textAt(bytes, last)
+  return json === undefined && bytes !== null ? lastText(bytes, field) : null
 }
 
 function madeBy (llm: ModelCall): string | null {

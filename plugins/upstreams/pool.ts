@@ -105,26 +105,20 @@ function readCauses (at: string, given: unknown): ReadonlySet<string> {
   return new Set(named)
 }
 
+const { retryOn, ...ownRules } = poolDefaults
+/** Pools that no configuration names tie no request to a member. */
+const unnamed = { ...ownRules, affinity: 'none', homes: new Affinity() } as const
+
 /** A pool for an upstream that is in none: one member and one attempt. */
 export function poolOfOne (upstream: Upstream, registry: HealthRegistry): Pool {
-  const { retryOn, ...others } = poolDefaults
-  return {
-    ...others,
-    name: upstream.name,
-    members: [newMember(upstream, registry.of(upstream))],
-    attempts: 1,
-    affinity: 'none',
-    causes: new Set(),
-    homes: new Affinity(),
-    deadlineMs: Infinity,
-  }
+  const members = [newMember(upstream, registry.of(upstream))]
+  return { ...unnamed, name: upstream.name, members, attempts: 1, causes: new Set(), deadlineMs: Infinity }
 }
 
 /** A pool of all upstreams that may have what a request without a model asks for. `first` are asked before the others. */
 export function poolOf (first: readonly Upstream[], others: readonly Upstream[], registry: HealthRegistry): Pool {
-  const { retryOn, ...rules } = poolDefaults
   const tiers = [...new Set([...first, ...others])].map((upstream) => newMember(upstream, registry.of(upstream), {
     ...memberDefaults, tier: first.includes(upstream) ? 1 : 2,
   }))
-  return { ...rules, name: 'all', members: tiers, affinity: 'none', causes: new Set(['connect']), homes: new Affinity() }
+  return { ...unnamed, name: 'all', members: tiers, causes: new Set(['connect']) }
 }

@@ -1,8 +1,8 @@
 import { gatewayError, type GatewayError } from '../core/errors/gateway-error.js'
 import { givenUpstream } from '../core/upstream/given-upstream.js'
-import { textAt, textsOf } from '../core/body/json-text.js'
+import { lastText } from '../core/body/json-text.js'
 import type { ModelCall } from '../core/call/model-call.js'
-import type { Group, ModelRoute } from '../core/types.js'
+import type { Group } from '../core/types.js'
 import type { Destination, Upstream } from '../core/upstream/upstream.js'
 import { compileGlobs } from './globs.js'
 
@@ -39,7 +39,7 @@ export class Router {
   find (llm: ModelCall): Destination | null {
     const { group } = llm.auth
     if (group === null) return this.#only()
-    const ways = group.routes === undefined || group.routes.length === 0 ? null : this.#waysOf(group, group.routes)
+    const ways = this.#waysOf(group)
     const isModelless = llm.model === null && llm.endpoint.modelField === null
     if (ways !== null && isModelless && llm.endpoint.boundIdField !== null) return this.#anyOf(ways, this.#unrouted(llm, group))
     const routed = ways === null ? null : byModel(ways, modelOf(llm))
@@ -48,23 +48,20 @@ export class Router {
 
   /** False if no route of the group takes the model and there is nowhere else to go. */
   takes (group: Group, model: string, llm: ModelCall): boolean {
-    return group.routes === undefined || group.routes.length === 0 || byModel(
-      this.#waysOf(group, group.routes), model
-    ) !== null || this.#unrouted(llm, group) !== null
+    const ways = this.#waysOf(group)
+    return ways === null || byModel(ways, model) !== null || this.#unrouted(llm, group) !== null
   }
 
   /** The refusal of a request that no route takes; null if one does, or the group has no routes. */
   refusal (llm: ModelCall): GatewayError | null {
     const { auth: { group }, endpoint } = llm
-    if (group === null || group.routes === undefined || group.routes.length === 0 || this.find(llm) !== null) return null
-    const model = modelOf(llm)
-    const param = endpoint.modelField
-    return model === null ? gatewayError('model_required', {}, { param }) : gatewayError('model_not_found', {}, { param })
+    if (group === null || this.#waysOf(group) === null || this.find(llm) !== null) return null
+    return gatewayError(modelOf(llm) === null ? 'model_required' : 'model_not_found', {}, { param: endpoint.modelField })
   }
 
-  #unrouted (llm: ModelCall, { upstream, routes }: Group): Destination | null {
-    if (upstream !== null) return this.#named(givenUpstream(llm) ?? '')
-    return routes === undefined || routes.length === 0 ? this.#only() : null
+  #unrouted (llm: ModelCall, group: Group): Destination | null {
+    if (group.upstream !== null) return this.#named(givenUpstream(llm) ?? '')
+    return this.#waysOf(group) === null ? this.#only() : null
   }
 
   /** For what was made with a model but is asked for without one: any upstream of the group may have it. */
@@ -83,10 +80,12 @@ export class Router {
     return others.length === 0 ? only : null
   }
 
-  #waysOf (group: Group, given: readonly ModelRoute[]): Ways {
+  /** Null for a group without routes. */
+  #waysOf (group: Group): Ways | null {
+    if (group.routes === undefined || group.routes.length === 0) return null
     const known = this.#ways.get(group)
     if (known !== undefined) return known
-    const routes = given.flatMap(({ models, upstream }) => {
+    const routes = group.routes.flatMap(({ models, upstream }) => {
       const destination = this.#named(upstream)
       return destination === null ? [] : [{ takes: compileGlobs(models), destination }]
     })
@@ -106,9 +105,8 @@ function byModel ({ routes, known }: Ways, model: string | null): Destination | 
   return found
 }
 
-/** If no plugin read the body, its model is looked for here: the last one counts, as for a parser. */
+/** If no plugin read the body, its model is looked for here. */
 function modelOf ({ model, body: { bytes }, endpoint }: ModelCall): string | null {
   if (model !== null || bytes === null || endpoint.modelField === null) return model
-  const last = textsOf(bytes, endpoint.modelField).at(-1)
-  return last === undefined ? null : textAt(bytes, last)
+  return lastText(bytes, endpoint.modelField)
 }

@@ -74,9 +74,10 @@ export function textsAtAny (bytes: Buffer, paths: readonly string[]): Span[] {
   return paths.flatMap((path) => textsAt(bytes, path.split('.'))).sort(([a], [b]) => a - b)
 }
 
-/** The same for a key at the top. */
-export function textsOf (bytes: Buffer, key: string): Span[] {
-  return textsAt(bytes, [key])
+/** The text of a key at the top: the last one, as for a parser. Null if there is none. */
+export function lastText (bytes: Buffer, key: string): string | null {
+  const last = textsAt(bytes, [key]).at(-1)
+  return last === undefined ? null : textAt(bytes, last)
 }
 
 function lastOf (list: readonly number[]): number {
