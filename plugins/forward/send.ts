@@ -1,27 +1,16 @@
 import { Readable } from 'node:stream'
 import type { FastifyReplyFromHooks } from '@fastify/reply-from'
-import type { FastifyReply, FastifyRequest } from 'fastify'
 import { fromTransport } from '../core/errors/foreign.js'
 import { gatewayError } from '../core/errors/gateway-error.js'
 import { refuse } from '../core/errors/refuse.js'
 import { upstreamError } from '../core/errors/upstream-error.js'
-import type { Gateway } from '../core/gateway.js'
 import { baseWithoutVersions, withOneVersion } from '../core/url/single-version.js'
-import type { ModelCall } from '../core/call/model-call.js'
-import type { Destination } from '../core/upstream/upstream.js'
-import { kContext, seal } from './exchange-context.js'
+import { kContext, seal, type ExchangeContext } from './exchange-context.js'
 import { isPage, replyHeaders } from './reply-headers.js'
 import { addOwnHeaders, cleanHeaders, unchanged } from './request-headers.js'
 
 /** What every step of sending a model request needs. */
-export interface MountedCall {
-  readonly gateway: Gateway
-  readonly llm: ModelCall
-  readonly request: FastifyRequest
-  readonly reply: FastifyReply
-  /** Null if the host's own mount decides. */
-  readonly destination: Destination | null
-}
+export type MountedCall = Omit<ExchangeContext, 'streamOnly' | 'rewriteHeaders'>
 
 /**
  * Sends a model request by reply-from: its bytes as received, one upstream credential instead of the caller's, and its reply as

@@ -43,13 +43,13 @@ export interface Caller {
  * The family by headers and query, for the model list and for paths of no endpoint (docs/clients.md). If no header identifies it, a version
  * that only one family uses does.
  */
-export function familyOf ({ headers, query, versions }: Caller): FamilyName {
-  if (headers['anthropic-version'] !== undefined) return 'anthropic'
-  if (headers['x-goog-api-key'] !== undefined || /[?&]key=/.test(query)) return 'gemini'
-  if (headers.authorization !== undefined) return 'openai'
-  if (versions.includes('v1beta')) return 'gemini'
+export function familyOf ({ headers, query = '', versions = [] }: Pick<Caller, 'headers'> & Partial<Caller>): Family {
+  if (headers['anthropic-version'] !== undefined) return anthropic
+  if (headers['x-goog-api-key'] !== undefined || /[?&]key=/.test(query)) return gemini
+  if (headers.authorization !== undefined) return openai
+  if (versions.includes('v1beta')) return gemini
   // Such a caller is told of its version header, and not to send another family's key.
-  return headers['x-api-key'] === undefined ? 'openai' : 'anthropic'
+  return headers['x-api-key'] === undefined ? openai : anthropic
 }
 
 /** Query parameters that may carry a secret in any family, as in `Family.queryCarriers`. */

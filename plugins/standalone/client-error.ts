@@ -5,7 +5,7 @@ import type { Duplex } from 'node:stream'
 import { errorText, gatewayError, type GatewayError } from '../core/errors/gateway-error.js'
 import { errorHeaders } from '../core/errors/refuse.js'
 import { knownRequest } from '../core/call/identify.js'
-import { families, familyOf } from '../protocols/index.js'
+import { familyOf } from '../protocols/index.js'
 import { connectionOf } from './connection.js'
 
 /** A caller that does not close its side of an ended connection is disconnected after this time: until then its socket counts. */
@@ -47,7 +47,7 @@ function reply (error: NodeJS.ErrnoException, request: IncomingMessage | null): 
   const llm = request === null ? null : knownRequest(request)
   const id = llm === null ? randomUUID() : llm.id
   if (llm !== null) Object.assign(llm, { status: failure.statusCode, errorCode: failure.code, outcome: failure.outcome })
-  const family = llm === null ? families[familyOf({ headers: request?.headers ?? {}, query: '', versions: [] })] : llm.endpoint.family
+  const family = llm === null ? familyOf({ headers: request?.headers ?? {} }) : llm.endpoint.family
   const body = errorText(family, failure, id)
   const headers = { connection: 'close', ...errorHeaders(failure, id), 'content-length': Buffer.byteLength(body) }
   const status = `HTTP/1.1 ${failure.statusCode} ${STATUS_CODES[failure.statusCode]}`

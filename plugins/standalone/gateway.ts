@@ -13,7 +13,7 @@ import { segmentsOf } from '../core/url/segments.js'
 import { withoutQuery } from '../core/url/query.js'
 import llmGateway from '../index.js'
 import { createRewriteUrl } from '../paths/index.js'
-import { families, familyOf } from '../protocols/index.js'
+import { familyOf } from '../protocols/index.js'
 import { bundleOptions, type Shared } from './bundle-options.js'
 import type { GatewayConfig } from './config-types.js'
 import { allowOrigins } from './cors.js'
@@ -75,8 +75,8 @@ function notFound (request: FastifyRequest, reply: FastifyReply): FastifyReply {
 
 /** Refuses what cannot be read, in the envelope that its headers indicate. */
 function refuseUnread (request: FastifyRequest, reply: FastifyReply, status: number): void {
-  const family = families[familyOf({ headers: request.headers, query: '', versions: [] })]
-  refuse(request, reply, family, gatewayError('bad_request', {}, { status, headers: { connection: 'close' } }))
+  const error = gatewayError('bad_request', {}, { status, headers: { connection: 'close' } })
+  refuse(request, reply, familyOf({ headers: request.headers }), error)
 }
 
 /** An app that fails to start is closed. */

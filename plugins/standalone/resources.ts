@@ -19,7 +19,7 @@ export class Resources {
   #simulator: Simulator | null = null
   #state: State | null = null
 
-  constructor (logStream: LogStream | undefined, peers: ProcessPeers | undefined = undefined) {
+  constructor (logStream: LogStream | undefined, peers?: ProcessPeers) {
     this.#logStream = logStream
     this.#peers = peers
   }

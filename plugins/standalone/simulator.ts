@@ -9,7 +9,7 @@ import { text as readText } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
 import { setTimeout as pause } from 'node:timers/promises'
 import { createResolve, type Resolved } from '../core/url/resolve.js'
-import { families, familyOf, type ErrorKind, type Family } from '../protocols/index.js'
+import { familyOf, type ErrorKind, type Family } from '../protocols/index.js'
 import { field } from '../protocols/simulate-text.js'
 import { simulations, type Ask, type SimulatedEvent } from '../protocols/simulate.js'
 import { boundAddress } from './front.js'
@@ -49,7 +49,7 @@ export async function startSimulator ({ eventDelayMs = 15 }: SimulatorOptions = 
 async function answer (request: IncomingMessage, response: ServerResponse, credential: string, eventDelayMs: number): Promise<void> {
   const resolution = resolve(String(request.method), String(request.url), request.headers)
   if (resolution?.kind !== 'endpoint') {
-    refuse(response, resolution?.family ?? families[familyOf({ headers: request.headers, query: '', versions: [] })], 'not_found', 404)
+    refuse(response, resolution?.family ?? familyOf({ headers: request.headers }), 'not_found', 404)
     return
   }
   const { endpoint, url } = resolution

@@ -24,7 +24,7 @@ export function refuse (request: FastifyRequest, reply: FastifyReply, family: Fa
   cutUntaken(reply)
   const text = errorText(family, error, requestId)
   // An error that closes the connection does so on purpose: what still comes on it is not to be read. Over HTTP/2 nothing is closed.
-  if (drained === null || error.headers?.connection === 'close' || request.raw.httpVersionMajor > 1) return reply.send(text)
+  if (drained === null || error.headers['connection'] === 'close' || request.raw.httpVersionMajor > 1) return reply.send(text)
   return sendAndLinger(reply, text, drained)
 }
 

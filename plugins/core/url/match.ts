@@ -1,5 +1,5 @@
 /** The endpoint table, indexed by the segments that follow the version prefix. */
-import { endpoints, families, familyOf, modelLists } from '../../protocols/index.js'
+import { endpoints, familyOf, modelLists } from '../../protocols/index.js'
 import type { Caller, Endpoint, Family } from '../../protocols/index.js'
 import { modelName } from './model-name.js'
 
@@ -66,7 +66,7 @@ function lastWord (text: string): string | undefined {
  * paths of Vertex; otherwise the caller's.
  */
 export function familyAsked (segments: readonly string[], caller: Caller): Family {
-  return actionFamilies.get(String(lastWord(String(segments.at(-1)))).toLowerCase()) ?? families[familyOf(caller)]
+  return actionFamilies.get(String(lastWord(String(segments.at(-1)))).toLowerCase()) ?? familyOf(caller)
 }
 
 /**
@@ -106,7 +106,7 @@ function matchAction (root: string, tail: string): TailMatch | null {
 
 function matchModelList (segments: readonly string[], tail: string, caller: Caller): TailMatch | null {
   if (segments[0] !== 'models') return null
-  const lists = modelLists[familyOf(caller)]
+  const lists = modelLists[familyOf(caller).name]
   if (segments.length === 1) return { endpoints: lists.list, model: null, tail }
   const model = modelName(tail.slice('models/'.length))
   return model === null ? null : { endpoints: lists.retrieve, model, tail }
