@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import type { Database, RootDatabase } from 'lmdb'
 import { hasDiskRoom } from './disk-room.js'
 import type { Spent } from './group-stores.js'
+import { headerOf } from './header.js'
 import { openLock } from './lock.js'
 import { loadLmdb } from '../peer.js'
 import type { KeyChange, KeyRecord } from '../types.js'
@@ -42,6 +43,7 @@ export async function openDurable (folder: string, hasRoom = hasDiskRoom): Promi
   const path = join(folder, 'keys.mdb')
   const { alone, close } = await openLock(path)
   return alone(() => {
+    if (headerOf(path) === 'damaged') throw new Error('its keys.mdb is damaged, or no file of lmdb: put that of a backup in its place')
     const durable = open({ path, overlappingSync: false, maxDbs: 8 })
     const transaction: Write = (step) => alone(() => durable.transactionSync(step))
     return {

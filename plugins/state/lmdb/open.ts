@@ -7,6 +7,7 @@ import { writeAccount, writeBucket } from './codec.js'
 import { openDurable, type DurableFile, type Write } from './durable-file.js'
 import { DurableThread } from './durable.js'
 import type { LmdbTables, Spent } from './group-stores.js'
+import { headerOf } from './header.js'
 import { openLock } from './lock.js'
 import { makeFolder } from '../make-folder.js'
 import { loadLmdb } from '../peer.js'
@@ -28,8 +29,8 @@ export interface LmdbFiles extends DurableFile {
 
 /**
  * Opens both files, and makes those that are missing. A write to `balances` does not wait for the disk: the system keeps it if the process
- * is killed, and after a restart of the system (another boot id) the file is made anew from `spent`. Without a boot id, every write waits
- * for the disk. `overlappingSync: false` throughout: with it on, kills lose writes.
+ * is killed. After a restart of the system (another boot id), or if it is gone or damaged, that file is made anew from `spent`. Without a
+ * boot id, every write waits for the disk. `overlappingSync: false` throughout: with it on, kills lose writes.
  */
 export async function openLmdb (path: string, bootId: string | null = readBootId(), hasRoom = hasDiskRoom): Promise<LmdbFiles> {
   const { open } = await loadLmdb()
@@ -44,7 +45,7 @@ export async function openLmdb (path: string, bootId: string | null = readBootId
 
   const { balances, tables } = transaction(() => lock.alone(() => {
     const isKept = bootId === null || durable.get('boot') === bootId
-    if (isKept && existsSync(balancesPath)) return openBalances()
+    if (isKept && headerOf(balancesPath) === 'right') return openBalances()
     for (const each of [balancesPath, `${balancesPath}-lock`]) rmSync(each, { force: true })
     const fresh = openBalances()
     fresh.balances.transactionSync(() => restore(fresh.tables, spent))

@@ -1,5 +1,6 @@
 /** What stays of balances in lmdb when a step cannot be written, or its process ends. */
-import { rmSync } from 'node:fs'
+import { randomBytes } from 'node:crypto'
+import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { lmdbBalances } from '../../../plugins/state/lmdb/balances.js'
@@ -104,18 +105,29 @@ t.test('what is being saved when its process ends does not replace what is newer
   await files.close()
 })
 
-t.test('where the file of limits was deleted, what is spent is what the other one knows', async (t) => {
-  const path = t.testdir({})
-  const files = await openLmdb(path, 'boot-1')
-  const balances = lmdbBalances(files, { holdTtlMs: 60_000 })
-  await balances.hold(ask('a', 10))
-  await balances.settle({ id: 'a', group: 'chat', key: 'ci', tokens: 4, late: [] })
-  await balances.close()
+for (const [how, harm] of [['deleted', rmSync], ['damaged', (file: string) => { writeFileSync(file, Buffer.alloc(50_000)) }]] as const) {
+  t.test(`where the file of limits was ${how}, what is spent is what the other one knows`, async (t) => {
+    const path = t.testdir({})
+    const files = await openLmdb(path, 'boot-1')
+    const balances = lmdbBalances(files, { holdTtlMs: 60_000 })
+    await balances.hold(ask('a', 10))
+    await balances.settle({ id: 'a', group: 'chat', key: 'ci', tokens: 4, late: [] })
+    await balances.close()
+    await files.close()
+    harm(join(path, 'limits.mdb'))
+    const again = await openLmdb(path, 'boot-1')
+    const restored = lmdbBalances(again, { holdTtlMs: 60_000 })
+    t.match(await restored.read('chat'), { spent: 4, held: 0 })
+    await restored.close()
+    await again.close()
+  })
+}
+
+t.test('a damaged file of keys is told, and does not end the process; one without a byte is made anew', async (t) => {
+  const damaged = { zeros: Buffer.alloc(100_000), short: Buffer.from('a'), random: randomBytes(10_000) }
+  const folders = Object.entries({ ...damaged, empty: '' }).map(([name, bytes]) => [name, { 'keys.mdb': bytes }])
+  const path = t.testdir(Object.fromEntries(folders))
+  for (const name of Object.keys(damaged)) await t.rejects(openLmdb(join(path, name), 'boot-1'), /\/\w+ of the state .* keys\.mdb is damaged/, name)
+  const files = await openLmdb(join(path, 'empty'), 'boot-1')
   await files.close()
-  rmSync(join(path, 'limits.mdb'))
-  const again = await openLmdb(path, 'boot-1')
-  const restored = lmdbBalances(again, { holdTtlMs: 60_000 })
-  t.match(await restored.read('chat'), { spent: 4, held: 0 })
-  await restored.close()
-  await again.close()
 })
