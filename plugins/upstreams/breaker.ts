@@ -44,7 +44,7 @@ export class Breaker {
   }
 
   allows (now: number): boolean {
-    return this.#opened === 0 || now >= this.#until
+    return now >= this.#until
   }
 
   /**
@@ -86,8 +86,8 @@ export class Breaker {
     if (opens) {
       const opened = Math.max(this.#opened, this.#openedBefore)
       this.#until = now + Math.max(this.#waitMs(opened), atLeastMs)
-      this.#opened = Math.min(opened + 1, 30)
-    } else if (this.#opened > 0 && atLeastMs > 0) {
+      this.#opened = opened + 1
+    } else if (this.#opened > 0) {
       this.#until = Math.max(this.#until, now + atLeastMs)
     }
   }

@@ -85,6 +85,42 @@ t.test('what answers and then breaks off is no success: the row of failures goes
   t.notOk(breaker.isOpen, 'one that was completed ends the row')
 })
 
+t.test('whoever comes next is to tell, also before its time, once the request that was to tell has failed or was answered', async (t) => {
+  const breaker = new Breaker({ ...failureRules, failures: 1 })
+  t.notOk(breaker.enter(0), 'nobody while it is closed')
+  t.ok(breaker.allows(0))
+  breaker.failed(0, false)
+  breaker.failed(1_000, breaker.enter(1_000))
+  t.equal(breaker.dueAt, 3_000)
+  t.ok(breaker.enter(2_000), 'where all are out, one is asked before its time')
+  t.equal(breaker.dueAt, 2_000)
+  breaker.answered()
+  t.ok(breaker.allows(2_000))
+  t.equal(breaker.until, 0)
+  breaker.failed(2_000, false)
+  t.equal(breaker.dueAt, 6_000)
+  breaker.hurry(2_500)
+  t.ok(breaker.allows(2_500))
+  t.ok(breaker.enter(2_500))
+})
+
+t.test('that several have their reply begun ends no row of failures', async (t) => {
+  const breaker = new Breaker({ ...failureRules, failures: 1 })
+  breaker.failed(0, false)
+  breaker.failed(1_000, breaker.enter(1_000))
+  breaker.enter(3_000)
+  breaker.answered()
+  breaker.answered()
+  breaker.failed(3_000, false)
+  t.equal(breaker.until, 7_000)
+})
+
+t.test('a wait that its upstream names before it is out keeps nobody away', async (t) => {
+  const breaker = new Breaker(failureRules)
+  breaker.failed(0, false, 20_000)
+  t.ok(breaker.allows(0))
+})
+
 t.test('what the upstream says itself is the least that is waited, and never shortens', async (t) => {
   const breaker = new Breaker({ ...failureRules, failures: 1 })
   breaker.failed(0, false, 20_000)
