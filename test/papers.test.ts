@@ -162,12 +162,11 @@ t.test('every option of the configuration file stands on a page', async (t) => {
   t.strictSame([...names].filter((name) => !new RegExp(`(?<!\\w)${name.replace('$', '\\$')}\\b`).test(told)), [])
 })
 
-t.test('the diff of the page is the one of the example', async (t) => {
-  const [diff = ''] = blocksOf(paper('README.md'), 'diff')
+t.test('the diff of the pages is the one of the example', async (t) => {
   const [example = ''] = [
     ...readFileSync(new URL('../examples/existing-gateway/README.md', import.meta.url), 'utf8').matchAll(/```diff\n([\s\S]*?)```/g),
   ].map(([, code = '']) => code)
   const added = (text: string): string[] => text.split('\n').filter((line) => line.startsWith('+'))
-  t.strictSame(added(diff), added(example))
-  t.equal(added(diff).length, 6)
+  t.equal(added(example).length, 6)
+  for (const page of ['README.md', 'docs/drop-in.md']) t.strictSame(added(blocksOf(paper(page), 'diff').join('\n')), added(example), page)
 })
