@@ -10,7 +10,9 @@ import type { KeyOptions } from './keys.js'
 
 /** What a host's own table knows about a credential. */
 export interface LookupKey {
+  /** Stands for the key in logs and the ledger. */
   id: string
+  /** Name of its group. */
   group: string
   disabled?: boolean
   /** Milliseconds since the epoch, null for never. */

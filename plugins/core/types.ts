@@ -6,12 +6,17 @@ export type { ProtocolLabel, StreamFacts }
 
 /** Disjoint token counts of one reply; their sum is the total. */
 export interface TokenUsage {
+  /** Beside what was read from or written to the provider's cache. */
   input: number
   cache_read: number
   cache_write_5m: number
+  /** To be kept for an hour or longer. */
   cache_write_1h: number
+  /** For a time that the reply does not state. */
   cache_write: number
+  /** What the provider's tools added to the input, where the reply tells it apart. */
   tool_input: number
+  /** Beside `reasoning`. */
   output: number
   reasoning: number
 }
@@ -25,6 +30,7 @@ export interface ModalityTokens {
 
 export type UsageMissing = 'no_usage' | 'parse_error' | 'client_abort' | 'upstream_abort' | 'too_large'
 
+/** How a request ended (docs/metrics.md). */
 export type Outcome =
   | 'ok' | 'client_error' | 'auth_error' | 'limited' | 'upstream_error' | 'gateway_error' | 'timeout'
   | 'client_abort' | 'truncated'
@@ -91,6 +97,7 @@ export interface ModelRoute {
   readonly upstream: string
 }
 
+/** What keys share: what they may use, where it goes, and their limits. */
 export interface Group {
   readonly id: string
   readonly protocols: ReadonlySet<string>
