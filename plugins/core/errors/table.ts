@@ -95,7 +95,7 @@ export const errorTable = {
   usage_hidden: badRequest('{name} is not accepted here: the reply could hide its token usage.'),
   body_unchecked: row(503, 'overloaded', 'gateway_error', false, 'The request body could not be checked.'),
   bad_request: badRequest('The request could not be read.'),
-  request_timeout: row(408, 'invalid_request', 'client_error', true, 'The request did not come in time.'),
+  request_timeout: row(408, 'invalid_request', 'client_error', true, 'The request did not arrive in time.'),
 
   // host: what its own plugins refuse
   not_authorized: unauthorized('The request is not authorized.'),
@@ -110,10 +110,10 @@ export const errorTable = {
   upstream_aborted: row(502, 'internal', 'truncated', true, 'The model provider broke off its reply.'),
   upstream_error: row(502, 'internal', 'upstream_error', true, 'The model provider answered with an error.'),
   upstream_credential_unavailable: row(
-    503, 'overloaded', 'gateway_error', true, 'The credential for the model provider cannot be had at the moment. Try again shortly.'
+    503, 'overloaded', 'gateway_error', true, 'The credential for the model provider is not available at the moment. Try again shortly.'
   ),
   upstream_busy: row(
-    503, 'overloaded', 'gateway_error', true, 'All that may run at the model providers at the same time is running. Try again shortly.'
+    503, 'overloaded', 'gateway_error', true, 'The model providers have no free place for this request. Try again shortly.'
   ),
   model_not_found: row(404, 'not_found', 'client_error', false, 'The requested model does not exist here.'),
   shutting_down: row(503, 'overloaded', 'gateway_error', true, 'The gateway is shutting down. Try again.'),
