@@ -16,7 +16,7 @@ import { mountPrefix } from './url/mount-prefix.js'
 import { createResolve, type Resolve } from './url/resolve.js'
 import { ignoreOffers } from './door/offered-upgrade.js'
 import { silentRecorder, type MetricFamily, type Recorder } from './recorder.js'
-import { Settlement, type Settler } from './call/settlement.js'
+import { Settlement } from './call/settlement.js'
 import { gatewayView, requestView } from './host/host-view.js'
 import { callPlace, type ModelCall } from './call/model-call.js'
 import type { Key, KeyChange } from './types.js'
@@ -75,8 +75,6 @@ export interface Gateway {
   readonly transports: Set<{ readonly destroy: () => Promise<void> }>
   /** The steps that end a model request. Plugins add theirs. */
   readonly settlement: Settlement
-  /** Adds a step that follows all others, such as a host's. */
-  readonly onSettled: (settle: Settler) => void
   /** Logs a refused path. Set by the log plugin. */
   urlRefused: RefusedUrlListener
   /** Forgets cached keys. Set by the auth plugin. */
@@ -125,7 +123,6 @@ export function joinGateway (app: FastifyInstance, prefix = ''): Gateway {
 function doNothing (): void {}
 
 function newGateway (): Omit<Gateway, 'prefix' | 'resolve' | 'resolveLoosely' | 'mounts'> {
-  const settlement = new Settlement()
   return {
     recorder: silentRecorder,
     isReplaced: false,
@@ -147,8 +144,7 @@ function newGateway (): Omit<Gateway, 'prefix' | 'resolve' | 'resolveLoosely' | 
     issuedKeys: null,
     budgetsStatus: async () => ({ budgets: [], more: 0, isCut: false }),
     transports: new Set<never>(),
-    settlement,
-    onSettled: settlement.onSettled,
+    settlement: new Settlement(),
     urlRefused: doNothing,
     invalidateKeys: doNothing,
     tickForm: tickForm(),

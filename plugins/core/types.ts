@@ -135,8 +135,8 @@ export interface KeyChange {
   readonly missed?: true
 }
 
-/** What serves a request: a route of this package, a mount that spreads `proxyOptions()`, or any other route of the host. */
-export type RouteKind = 'own' | 'proxy' | 'host'
+/** What serves a request: a route of this package, an adapted mount, which spreads `proxyOptions()`, or any other route of the host. */
+export type RouteKind = 'own' | 'adapted' | 'host'
 
 /** Reads a reply's bytes as they pass. Made by the usage plugin, fed by whoever moves the bytes. */
 export interface ReplyTap {

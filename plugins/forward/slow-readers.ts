@@ -38,7 +38,7 @@ export class SlowReaders {
     if (llm.settled || this.#maxMs === 0 || (reply.raw.writableEnded && reply.raw.writableLength === 0)) return
     if (!this.#gateways.has(gateway)) {
       this.#gateways.add(gateway)
-      gateway.onSettled((settled) => this.#forget(settled))
+      gateway.settlement.onSettled((settled) => this.#forget(settled))
     }
     this.#replies.set(llm, reply.raw)
     this.#looking ??= setInterval(() => this.#look(), Math.ceil(this.#maxMs / 4)).unref()

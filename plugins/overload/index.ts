@@ -79,10 +79,10 @@ async function registerOverload (app: FastifyInstance, options: Options): Promis
   const { held, running } = takenIn(gateway)
   const memory = new BodyMemory(maxHeldBytes, () => gateway.recorder.shed('body_memory'), held)
   gateway.bodyMemory = memory
-  gateway.onSettled((llm) => memory.leave(llm))
+  gateway.settlement.onSettled((llm) => memory.leave(llm))
   if (maxActive === undefined) return
   const active = new ActiveRequests(maxActive, running)
-  gateway.onSettled((llm) => active.leave(llm))
+  gateway.settlement.onSettled((llm) => active.leave(llm))
   app.addHook('onRequest', function llmGatewayOverload (request, reply, done) {
     const llm = modelCallOf(request)
     const reason = llm === null ? null : active.enter(llm)

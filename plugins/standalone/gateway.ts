@@ -121,7 +121,7 @@ export function noCompiler (): never {
 /** Registered before every other hook: it knows each running request, and refuses new ones while the process ends. */
 function watchLife (app: FastifyInstance, live: LiveRequests, life: GatewayParts['life']): void {
   const gateway = joinGateway(app)
-  gateway.onSettled((llm) => live.delete(llm))
+  gateway.settlement.onSettled((llm) => live.delete(llm))
   app.addHook('onRequest', function llmGatewayLife (request, reply, done) {
     const llm = identify(gateway, request, reply)
     if (!(llm instanceof ModelCall)) {

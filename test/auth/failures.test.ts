@@ -181,7 +181,7 @@ t.test('a guess is charged to the address that it came from, also where its call
   while (answers.length < 3) await new Promise(setImmediate)
   const settled = new Promise<void>((resolve) => {
     let rest = 3
-    gatewayOf(Object(app)).onSettled(() => { if (--rest === 0) resolve() })
+    gatewayOf(Object(app)).settlement.onSettled(() => { if (--rest === 0) resolve() })
   })
   for (const stream of left) stream.close(constants.NGHTTP2_CANCEL)
   await settled

@@ -129,7 +129,7 @@ t.test('a caller that leaves while its key is looked up is not served', async (t
   const { app } = await build(t, { keys: [], lookup: async () => await options.lookup() })
   let settled = (_: unknown): void => {}
   const done = new Promise<unknown>((resolve) => { settled = resolve })
-  gatewayOf(app).onSettled((llm) => settled(llm))
+  gatewayOf(app).settlement.onSettled((llm) => settled(llm))
   const wire = new Wire(await listen(app))
   wire.send('GET /v1/responses/r1 HTTP/1.1\r\nhost: h\r\nauthorization: Bearer x\r\n\r\n')
   await asked

@@ -202,7 +202,7 @@ t.test('a hook of the host\'s that comes before the gateway\'s is heard as it is
       await app.register(llmGateway, gatewayOptions(upstream.url))
     }
     settled.length = 0
-    gatewayOf(app).onSettled(({ outcome, errorCode }) => settled.push([outcome, errorCode]))
+    gatewayOf(app).settlement.onSettled(({ outcome, errorCode }) => settled.push([outcome, errorCode]))
     for (const [url, status] of [['/v1/chat/completions', '200'], ['/v1/chat/completions', '429'], ['/v1/x', '200']] as const) {
       const words = await app.inject({ method: 'POST', url, headers: { ...headers, 'x-early': 'words', 'x-code': status }, payload: '{}' })
       t.match([words.statusCode, words.body, words.headers['x-request-id']], [Number(status), '{"host":1}', undefined], `${where}: ${url}`)

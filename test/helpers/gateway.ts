@@ -44,7 +44,7 @@ export async function startGateway (
 
 export function watchSettled (app: FastifyInstance): Signal<ModelCall> {
   const settled = new Signal<ModelCall>()
-  gatewayOf(app).onSettled((llm) => settled.push(llm))
+  gatewayOf(app).settlement.onSettled((llm) => settled.push(llm))
   return settled
 }
 

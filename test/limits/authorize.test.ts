@@ -68,7 +68,7 @@ t.test('a refusal that comes when its caller has left is none', async (t) => {
   const { app, url } = await setup(t, { limits: { authorize } })
   const { request } = call(`${url}/v1/chat/completions`, { body: JSON.stringify({ model: 'm', messages }) })
   await asked
-  const settled = new Promise<void>((resolve) => gatewayOf(app).onSettled(() => resolve()))
+  const settled = new Promise<void>((resolve) => gatewayOf(app).settlement.onSettled(() => resolve()))
   request.destroy()
   await settled
   answer()

@@ -54,7 +54,7 @@ class FarStore implements Balances {
 /** Ends the gateway once `requests` are settled: whatever waited for the store is sent by then, and one look tells all. */
 function endOf ({ app, account }: Setup): (requests: number) => Promise<Account> {
   const settled: string[] = []
-  gatewayOf(app).onSettled(({ id }) => settled.push(id))
+  gatewayOf(app).settlement.onSettled(({ id }) => settled.push(id))
   return async (requests) => {
     while (settled.length < requests) await new Promise((resolve) => setTimeout(resolve, 5))
     await app.close()
@@ -312,7 +312,7 @@ t.test('a caller that leaves while the store is asked holds nothing', async (t) 
     const end = endOf(gateway)
     const { request } = call(`${url}/v1/chat/completions`, { body: JSON.stringify({ model: 'm', messages }) })
     await asked
-    const settled = new Promise<void>((resolve) => gatewayOf(app).onSettled(() => resolve()))
+    const settled = new Promise<void>((resolve) => gatewayOf(app).settlement.onSettled(() => resolve()))
     request.destroy()
     await settled
     answer()

@@ -382,7 +382,7 @@ t.test('a request that another plugin began before it was routed again settles o
   const gateway = joinGateway(app)
   gateway.recorder = { ...gateway.recorder, started: (llm) => started.push(llm) }
   const served: [llm: ModelCall, id: string][] = []
-  gateway.onSettled((llm, request) => served.push([llm, request.id]))
+  gateway.settlement.onSettled((llm, request) => served.push([llm, request.id]))
   await app.register(errors)
   await app.register(paths)
   app.post('/v1/messages', async (request) => { t.equal(modelCallOf(request), started[0]); return {} })

@@ -27,7 +27,7 @@ async function stage (
   const upstream = await startUpstream(t)
   const { app } = await host.start(t, upstream.url, { forward: { drain: { maxMs: longMs, ...drain } } })
   const settled: Stage['settled'] = new Signal()
-  gatewayOf(app).onSettled(({ usage: { tokens: usage, missing: usageMissing } }) => settled.push({ usage, usageMissing }))
+  gatewayOf(app).settlement.onSettled(({ usage: { tokens: usage, missing: usageMissing } }) => settled.push({ usage, usageMissing }))
   return { upstream, app, url: `${await listen(app)}/v1/chat/completions`, settled }
 }
 

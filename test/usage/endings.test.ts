@@ -57,7 +57,7 @@ async function stage (
   const { app } = await host.start(t, upstream.url, options)
   more(app)
   const settlements = new Signal<Settlement>()
-  gatewayOf(app).onSettled((llm) => {
+  gatewayOf(app).settlement.onSettled((llm) => {
     const { usage: { tokens: usage, missing: usageMissing }, outcome, abortedBy, status, holds } = llm
     settlements.push({ usage, usageMissing, outcome, abortedBy, status, holds, llm })
   })

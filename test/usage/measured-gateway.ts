@@ -30,7 +30,7 @@ const totals = { settled: 0, tokens: 0, missing: {} as Record<string, number> }
 async function startMetered (): Promise<FastifyInstance> {
   const { app, settled } = await (hosts[Number(host)] ?? hosts[0]).start({ teardown: () => {} }, upstreamUrl)
   // The tests' own watcher keeps every request that nobody took from it.
-  gatewayOf(app).onSettled(async () => {
+  gatewayOf(app).settlement.onSettled(async () => {
     const llm = await settled.next()
     totals.settled += 1
     totals.tokens += Object.values(llm.usage.tokens ?? {}).reduce((sum: number, tokens: number) => sum + tokens, 0)

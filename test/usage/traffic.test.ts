@@ -146,7 +146,7 @@ async function runTraffic (t: Test, host: typeof hosts[0]): Promise<void> {
   const settled: Totals = {}
   const outcomes: Totals = {}
   const settlements = new Signal<string>()
-  gatewayOf(app).onSettled((llm) => {
+  gatewayOf(app).settlement.onSettled((llm) => {
     add(settled, llm.protocol, llm.usage.tokens)
     settlements.push(String(llm.outcome))
   })

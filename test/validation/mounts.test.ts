@@ -259,7 +259,7 @@ for (const [name, mount] of Object.entries(mounts)) {
     await t.test('a caller that leaves in the middle of its body is not a bad request', async (t) => {
       const { app, upstream, counted } = await build(t, mount)
       const outcomes: Array<string | null> = []
-      gatewayOf(app).onSettled((llm) => outcomes.push(llm.outcome))
+      gatewayOf(app).settlement.onSettled((llm) => outcomes.push(llm.outcome))
       await app.listen({ port: 0, host: '127.0.0.1' })
       const socket = connect(Number(new URL(app.listeningOrigin).port), '127.0.0.1')
       const begun = once(app.server, 'request')

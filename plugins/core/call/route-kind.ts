@@ -1,4 +1,4 @@
-import type { FastifyRequest } from 'fastify'
+import type { FastifyContextConfig, FastifyRequest } from 'fastify'
 import { gatewayOf } from '../gateway.js'
 import type { ModelCall } from './model-call.js'
 import type { RouteKind } from '../types.js'
@@ -9,6 +9,11 @@ import type { RouteKind } from '../types.js'
  */
 export function routeOf (llm: ModelCall, request: FastifyRequest): RouteKind {
   const { server } = request
-  llm.route ??= server === gatewayOf(server).ownScope ? 'own' : request.routeOptions.config.llm ?? 'host'
+  llm.route ??= server === gatewayOf(server).ownScope ? 'own' : kindOf(request.routeOptions.config)
   return llm.route
+}
+
+/** Adapted mounts have the configuration of `proxyOptions()`. */
+export function kindOf ({ llm }: FastifyContextConfig): RouteKind {
+  return llm === 'proxy' ? 'adapted' : llm ?? 'host'
 }

@@ -33,7 +33,7 @@ export class Settlement {
   }
 
   /** Adds a function of the host's, after all steps and all earlier functions of the host. */
-  readonly onSettled = (settle: Settler): void => {
+  onSettled (settle: Settler): void {
     this.#insert('host', settle)
   }
 

@@ -6,16 +6,15 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { isPreflight, isProbe, isSocketUpgrade, methodAsked } from './arrival.js'
 import type { Gateway } from '../gateway.js'
 import { ModelCall } from '../call/model-call.js'
+import { kindOf } from '../call/route-kind.js'
 import { readAtStart, readAtVersion, readBeside, socketPath } from '../host/rewritten-send.js'
 import type { UrlRefusal } from '../url/refusal.js'
 import type { Resolution } from '../url/resolve.js'
 import { withoutQuery } from '../url/query.js'
+import type { RouteKind } from '../types.js'
 
-/**
- * What serves a request: our own routes, a mount that spreads `proxyOptions()`, a guarded mount of the host for model endpoints, any other
- * route, or none.
- */
-export type Place = 'own' | 'adapted' | 'mount' | 'host' | 'none'
+/** What serves a request; of the host's other routes, `mount` is a guarded one for model endpoints. */
+export type Place = RouteKind | 'mount' | 'none'
 
 interface Arrival {
   readonly what: 'request' | 'upgrade' | 'preflight' | 'probe'
@@ -113,9 +112,8 @@ function urlKind (found: ModelCall | Resolution): Arrival['url'] {
 export function placeOf (gateway: Gateway, request: FastifyRequest): Place {
   if (request.is404) return 'none'
   const { url, config } = request.routeOptions
-  if (config.llm === 'own') return 'own'
-  if (config.llm === 'proxy') return 'adapted'
-  return gateway.guarded && gateway.mounts.has(String(url)) ? 'mount' : 'host'
+  const kind = kindOf(config)
+  return kind === 'host' && gateway.guarded && gateway.mounts.has(String(url)) ? 'mount' : kind
 }
 
 function leaves ({ unknown }: Gateway, request: FastifyRequest, place: Place): boolean {

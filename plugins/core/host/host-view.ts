@@ -4,7 +4,7 @@ import { modelCallOf } from '../call/model-call.js'
 import { modelRequestOf } from '../call/model-request-view.js'
 import type { ModelRequest } from '../call/model-request.js'
 import { OptionError } from '../config/options.js'
-import type { Settler } from '../call/settlement.js'
+import type { Settlement } from '../call/settlement.js'
 import type { KeyChange } from '../types.js'
 
 declare module 'fastify' {
@@ -16,7 +16,7 @@ declare module 'fastify' {
     readonly llm: ModelGateway
   }
   interface FastifyContextConfig {
-    /** `own`: a route of this package. `proxy`: a host's mount that spreads `proxyOptions()`. */
+    /** `own`: a route of this package. `proxy`: an adapted mount, which spreads `proxyOptions()`. */
     llm?: 'own' | 'proxy'
     /** A mount that spreads `proxyOptions({ unknown: 'forward' })`. */
     llmUnknown?: 'forward'
@@ -43,7 +43,7 @@ export interface ModelGateway {
 /** What of the gateway a host reaches; a plugin may put another function in its place. */
 interface Viewed {
   readonly invalidateKeys: (change: KeyChange) => void
-  readonly onSettled: (settle: Settler) => void
+  readonly settlement: Pick<Settlement, 'onSettled'>
 }
 
 export function gatewayView (gateway: Viewed): ModelGateway {
@@ -51,7 +51,7 @@ export function gatewayView (gateway: Viewed): ModelGateway {
     invalidateKeys: (change) => gateway.invalidateKeys(change),
     onSettled (listener) {
       if (typeof listener !== 'function') throw new OptionError('onSettled', 'must be a function')
-      gateway.onSettled((llm, request) => listener(modelRequestOf(llm), request))
+      gateway.settlement.onSettled((llm, request) => listener(modelRequestOf(llm), request))
     },
   }
 }

@@ -73,7 +73,7 @@ t.test('a request whose caller left before anybody looked at it settles all the 
   t.teardown(() => app.close())
   const gateway = joinGateway(app)
   const settled: ModelCall[] = []
-  gateway.onSettled((llm) => settled.push(llm))
+  gateway.settlement.onSettled((llm) => settled.push(llm))
   let reached = (): void => {}
   let release = (): void => {}
   const waiting = new Promise<void>((resolve) => { reached = resolve })
@@ -123,7 +123,7 @@ t.test('a host\'s own failures on a model route have their outcome', async (t) =
   t.teardown(() => app.close())
   const gateway = joinGateway(app)
   const settled: ModelCall[] = []
-  gateway.onSettled((llm) => settled.push(llm))
+  gateway.settlement.onSettled((llm) => settled.push(llm))
   await app.register(paths)
   app.post('/v1/messages', async (request, reply) => {
     const call = modelCallOf(request)
@@ -152,7 +152,7 @@ t.test('what is settled is not settled again, whoever lets go of it once more', 
   const upstream = await startUpstream(t)
   const { app } = await startGateway(t, upstream.url)
   const seen: Array<Parameters<Settler>> = []
-  gatewayOf(app).onSettled((...settled) => seen.push(settled))
+  gatewayOf(app).settlement.onSettled((...settled) => seen.push(settled))
   await app.inject({ method: 'POST', url: '/v1/chat/completions', headers, payload: chat })
   for (const [llm, request] of [...seen]) releaseHold(gatewayOf(app), request, llm)
   t.equal(seen.length, 1)

@@ -100,6 +100,6 @@ export async function startWorld ({ mounted, drainMs, attempts, retryOn, affinit
     await app.register(httpProxy, { ...proxyOptions(transport), upstream: 'http://127.0.0.1:9', prefix: '/v1', rewritePrefix: '/v1' })
   }
   const settled: ModelCall[] = []
-  gatewayOf(app).onSettled((llm) => settled.push(llm))
+  gatewayOf(app).settlement.onSettled((llm) => settled.push(llm))
   return { app, origin: await listen(app), far, balances, ledger, settled, settlements, secrets }
 }
