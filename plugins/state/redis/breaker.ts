@@ -15,55 +15,59 @@ interface BreakerOptions {
   readonly onRecovery: () => void
 }
 
-export interface Breaker {
-  /** Rejects with StoreDownError, after `timeoutMs` at the latest, and at once while the store is known to be down. */
-  readonly run: <T>(call: () => Promise<T>) => Promise<T>
-  readonly close: () => void
-}
-
 /**
  * After one failure that is no answer, nothing is asked until a probe is answered: while the store hangs, only the first callers wait
  * `timeoutMs`, and commands do not pile up in its socket.
  */
-export function createBreaker (options: BreakerOptions): Breaker {
-  let down = false
-  let closed = false
-  let pending = 0
+export class Breaker {
+  readonly #options: BreakerOptions
+  #isDown = false
+  #isClosed = false
+  #pending = 0
   /** The error that marked it as down. */
-  let cause: unknown
-  let timer: NodeJS.Timeout | undefined
+  #cause: unknown
+  #timer: NodeJS.Timeout | undefined
 
-  const probe = (): void => {
-    if (closed) return
-    timer = setTimeout(() => {
-      within(options.timeoutMs, options.probe()).then(recovered, probe)
-    }, options.probeEveryMs).unref()
+  constructor (options: BreakerOptions) {
+    this.#options = options
   }
-  const recovered = (): void => {
-    if (closed) return
-    down = false
-    options.onRecovery()
+
+  /** Rejects with StoreDownError, after `timeoutMs` at the latest, and at once while the store is known to be down. */
+  async run<T> (call: () => Promise<T>): Promise<T> {
+    const { timeoutMs, maxPending, trouble } = this.#options
+    if (this.#isDown) throw new StoreDownError('does not answer', { asked: false, cause: trouble() ?? this.#cause })
+    if (this.#pending >= maxPending) throw new StoreDownError('is overloaded', { asked: false })
+    this.#pending += 1
+    return await within(timeoutMs, call()).catch(this.#fail).finally(() => { this.#pending -= 1 })
   }
-  const fail = (error: unknown): never => {
-    const answer = options.answerOf(error)
+
+  close (): void {
+    this.#isClosed = true
+    this.#isDown = true
+    clearTimeout(this.#timer)
+  }
+
+  readonly #fail = (error: unknown): never => {
+    const answer = this.#options.answerOf(error)
     if (answer !== null) throw answer
-    if (!down) probe()
-    down = true
-    cause = error
+    if (!this.#isDown) this.#probe()
+    this.#isDown = true
+    this.#cause = error
     throw error instanceof StoreDownError ? error : new StoreDownError('failed', { cause: error })
   }
-  return {
-    run: async (call) => {
-      if (down) throw new StoreDownError('does not answer', { asked: false, cause: options.trouble() ?? cause })
-      if (pending >= options.maxPending) throw new StoreDownError('is overloaded', { asked: false })
-      pending += 1
-      return await within(options.timeoutMs, call()).catch(fail).finally(() => { pending -= 1 })
-    },
-    close: () => {
-      closed = true
-      down = true
-      clearTimeout(timer)
-    },
+
+  #probe (): void {
+    if (this.#isClosed) return
+    const { timeoutMs, probe, probeEveryMs } = this.#options
+    this.#timer = setTimeout(() => {
+      within(timeoutMs, probe()).then(() => this.#recovered(), () => this.#probe())
+    }, probeEveryMs).unref()
+  }
+
+  #recovered (): void {
+    if (this.#isClosed) return
+    this.#isDown = false
+    this.#options.onRecovery()
   }
 }
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { StoreDownError } from '../../core/balances/store-down.js'
-import { createBreaker, type Breaker } from './breaker.js'
+import { Breaker } from './breaker.js'
 import { connector } from './connect.js'
 import { heardBy, ready, type Client } from './ready.js'
 import { scripts, type ScriptName } from './scripts.js'
@@ -41,7 +41,7 @@ export async function linkRedis (config: StateConfig, startMs = 5_000): Promise<
     const found = breakers.get(tag)
     if (found !== undefined) return found
     const probe = async (): Promise<void> => await probeServer(client, key)
-    const breaker = createBreaker({ timeoutMs, maxPending, probeEveryMs, answerOf, probe, trouble, onRecovery: tellGap })
+    const breaker = new Breaker({ timeoutMs, maxPending, probeEveryMs, answerOf, probe, trouble, onRecovery: tellGap })
     breakers.set(tag, breaker)
     return breaker
   }

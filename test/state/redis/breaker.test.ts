@@ -1,6 +1,6 @@
 import t from 'tap'
 import { StoreDownError } from '../../../plugins/core/balances/store-down.js'
-import { createBreaker, type Breaker } from '../../../plugins/state/redis/breaker.js'
+import { Breaker } from '../../../plugins/state/redis/breaker.js'
 
 interface Given {
   readonly answers?: () => boolean
@@ -11,7 +11,7 @@ function breaker (given: Given = {}): { breaker: Breaker, probes: () => number, 
   let probes = 0
   let recover = (): void => {}
   const recovered = new Promise<void>((resolve) => { recover = resolve })
-  const made = createBreaker({
+  const made = new Breaker({
     timeoutMs: 20,
     maxPending: given.maxPending ?? 10,
     probeEveryMs: 5,
@@ -115,7 +115,7 @@ t.test('closed while a probe is under way, it takes no answer and asks no more',
     let begun = (): void => {}
     const underWay = new Promise<void>((resolve) => { begun = resolve })
     let end = (): void => {}
-    const made = createBreaker({
+    const made = new Breaker({
       timeoutMs: 1_000,
       maxPending: 10,
       probeEveryMs: 1,
