@@ -25,9 +25,9 @@ export class CostDays {
   #days: Beginning[] = []
   #today: number
 
-  constructor (readings: Readings, now = Date.now()) {
+  constructor (readings: Readings) {
     this.#readings = readings
-    this.#startedOn = this.#today = dayOf(now)
+    this.#startedOn = this.#today = dayOf(Date.now())
   }
 
   /** Must be called often: a day begins with its first call. */
@@ -41,7 +41,8 @@ export class CostDays {
   }
 
   /** The costs of `today`, the last seven days (`week`) or this `month`, at most since the start; of any other range, since the start. */
-  readings (range: string | null, now = Date.now()): Readings {
+  readings (range: string | null): Readings {
+    const now = Date.now()
     this.note(now)
     const first = firstDays.get(range ?? '')?.(now) ?? -Infinity
     const before = first <= this.#startedOn ? undefined : this.#days.find(({ day }) => day >= first)?.values

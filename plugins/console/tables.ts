@@ -6,14 +6,14 @@ const maxRows = 100
 interface TokenRow {
   readonly group: string
   readonly model: string
-  readonly total: number
+  total: number
   /** By type; the types are disjoint. */
   readonly types: Sums
 }
 
 /** Tokens of each group and model since the start, largest first. */
 export function tokenRows (readings: Readings): readonly TokenRow[] {
-  const rows = new Map<string, { group: string, model: string, total: number, types: Record<string, number> }>()
+  const rows = new Map<string, TokenRow>()
   for (const { labels, value } of readings.values('tokens_total')) {
     const group = String(labels['group'])
     const model = String(labels['model'])

@@ -161,12 +161,10 @@ function entriesOf (value: unknown, path: Path, report: Report): Array<[string, 
 
 /** Reads a price, or reports why it is not valid. `most`: the limit above which a price is refused. */
 export function readPrice (value: unknown, most: Decimal, path: Path, report: Report, maxDigits = exactDigits): Decimal {
-  const problem = typeof value === 'number'
-    ? null
-    : `must be a number, not ${typeof value === 'string' ? 'text' : value === null ? 'null' : typeof value}`
   const price = typeof value === 'number' ? readDecimal(String(value)) : null
-  if (problem !== null) report(path, problem)
-  else if (price === null) report(path, `must be a number, not ${String(value)}`)
+  if (typeof value !== 'number') {
+    report(path, `must be a number, not ${typeof value === 'string' ? 'text' : value === null ? 'null' : typeof value}`)
+  } else if (price === null) report(path, `must be a number, not ${String(value)}`)
   else if (price.units < 0) report(path, 'must not be negative')
   else if (isLess(most, price)) report(path, `is above ${decimalText(most)}, which nothing costs: is it in another unit?`)
   else if (price.units.toString().replace(/0+$/, '').length > maxDigits) {

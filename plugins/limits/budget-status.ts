@@ -8,8 +8,9 @@ const maxBudgets = 100
 
 /** The state of the budgets: of the configuration, groups first, and of issued keys. Rejects if a store cannot answer. */
 export async function readBudgets (
-  balances: Balances, { groups, keys }: ConfiguredParties, issued: IssuedBudgets, currency: string, now = Date.now()
+  balances: Balances, { groups, keys }: ConfiguredParties, issued: IssuedBudgets, currency: string
 ): Promise<BudgetsStatus> {
+  const now = Date.now()
   const asked = [
     ...groups.map(({ id, limits }) => ({ group: id, key: null, limits })),
     ...keys.map(({ id, group, limits }) => ({ group, key: id, limits })),

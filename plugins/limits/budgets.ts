@@ -10,7 +10,7 @@ interface Counted {
 }
 
 /** What is in the id of a bucket. */
-interface BucketWords {
+export interface BucketWords {
   readonly unit: 'tokens' | 'cost'
   /** Null for tokens, and in ids of older versions, which did not name it. */
   readonly currency: string | null

@@ -44,7 +44,8 @@ export class RemainingBudgets {
     return this.#groups.has(group)
   }
 
-  samples (now = Date.now()): GaugeSample[] {
+  samples (): GaugeSample[] {
+    const now = Date.now()
     return [...this.#groups].flatMap(([group, budgets]) => {
       const least = new Map<string, number>()
       for (const { bucket, left } of budgets) {

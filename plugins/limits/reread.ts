@@ -29,21 +29,21 @@ export class Reread {
   }
 
   /** Reads the next groups. A store that cannot answer is reported by requests, not here. */
-  async some (now = Date.now()): Promise<void> {
+  async some (): Promise<void> {
     const groups = this.#parties().groups
       .filter(({ limits }) => limits.balance !== undefined || limits.budgets !== undefined)
       .filter(({ id }, at) => at < maxUnasked || this.#remaining.tells(id))
     const from = this.#next < groups.length ? this.#next : 0
     this.#next = from + maxGroups
-    await Promise.allSettled(groups.slice(from, from + maxGroups).map(async (group) => await this.#read(group, now)))
+    await Promise.allSettled(groups.slice(from, from + maxGroups).map(async (group) => await this.#read(group)))
   }
 
-  async #read ({ id, limits }: Group, now: number): Promise<void> {
+  async #read ({ id, limits }: Group): Promise<void> {
     if (limits.balance !== undefined) {
       const { spent, held } = await this.#balances.read(id)
       this.#remaining.noteGroup(id, limits.balance, limits.balance - spent - held)
     }
-    for (const bucket of currentBuckets(limits, this.#currency(), now) ?? []) {
+    for (const bucket of currentBuckets(limits, this.#currency(), Date.now()) ?? []) {
       const { spent, held } = await this.#balances.readBucket(bucket.id, id)
       this.#remaining.budgets.set(id, bucket, bucket.amount - spent - held)
     }

@@ -1,23 +1,15 @@
 /** Reports that a share of a budget is spent: in the log, in a metric, and to the host. */
 import type { FastifyBaseLogger } from 'fastify'
 import type { Reached, Settled, Settlement } from '../core/balances/types.js'
-import type { Period } from '../core/money/budget.js'
 import type { Recorder } from '../core/recorder.js'
 import { writeLog } from '../core/write-log.js'
-import { readBucketId } from './budgets.js'
+import { readBucketId, type BucketWords } from './budgets.js'
 
 /** 50, 80 or 100 percent of a budget are spent. Once per period, whichever process saw it. */
-export interface BudgetEvent {
+export interface BudgetEvent extends BucketWords {
   readonly group: string
   /** Null for a budget of the group. */
   readonly key: string | null
-  readonly unit: 'tokens' | 'cost'
-  /** Null for a budget in tokens. */
-  readonly currency: string | null
-  readonly period: Period
-  readonly timezone: string
-  /** Start of the period: the date of its first day in `timezone`; for an hour its time in UTC; empty for `total`. */
-  readonly start: string
   readonly percent: number
 }
 

@@ -52,5 +52,10 @@ export function familyOf ({ headers, query = '', versions = [] }: Pick<Caller, '
   return headers['x-api-key'] === undefined ? openai : anthropic
 }
 
+/** The version header of requests of a family, with the first value that is accepted; empty for a family without one. */
+export function versionHeader ({ versionHeader: header }: Family): Readonly<Record<string, string>> {
+  return header === null ? {} : { [header.name]: String(header.accepted[0]) }
+}
+
 /** Query parameters that may carry a secret in any family, as in `Family.queryCarriers`. */
 export const credentialParameters: readonly string[] = Object.values(families).flatMap(({ queryCarriers }) => queryCarriers)

@@ -1,7 +1,7 @@
 /** A working command for each protocol, to be copied from the terminal. */
 import type { GroupOptions } from '../auth/index.js'
 import { beforeVersions } from '../core/url/segments.js'
-import { protocols, type Family, type Protocol } from '../protocols/index.js'
+import { protocols, versionHeader, type Protocol } from '../protocols/index.js'
 import type { GatewayConfig } from './config-types.js'
 import type { ListenAddress } from './config.js'
 
@@ -26,11 +26,6 @@ function curlLine (config: GatewayConfig, origin: string, { family, example }: P
   const parts = headers.map(([header, text]) => `-H ${quote(`${header}: ${text}`)}`)
   return `curl ${quote(origin + beforeVersions(config.prefix ?? '') + example.path(model))} ${parts.join(' ')} -d ` +
     `${quote(JSON.stringify(example.body(model)))}`
-}
-
-function versionHeader ({ versionHeader: known }: Family): Record<string, string> {
-  const [newest] = known?.accepted ?? []
-  return known === null || newest === undefined ? {} : { [known.name]: newest }
 }
 
 /** A secret is shown only if it opens nothing but the simulated upstream. */

@@ -1,7 +1,7 @@
 /** One cheap request to an upstream, for its list of models: does it answer, at this path, to this key? */
-import type { Header, Upstream } from '../core/upstream/upstream.js'
+import type { Upstream } from '../core/upstream/upstream.js'
 import { UpstreamAgent } from '../forward/undici.js'
-import { endpoints, families, type Family } from '../protocols/index.js'
+import { endpoints, families, versionHeader, type Family } from '../protocols/index.js'
 import { credentialOf } from '../upstreams/call.js'
 import { readUpstreams } from '../upstreams/read-upstream.js'
 import type { GatewayConfig } from './config-types.js'
@@ -60,7 +60,7 @@ async function examine (agent: InstanceType<typeof UpstreamAgent>, upstream: Ups
   try {
     const own = await credential(upstream, family).catch(() => null)
     if (own === null) return about(false, 'its credential cannot be read from its file')
-    const headers = Object.fromEntries([...upstream.headers, ...versionOf(family), ...own])
+    const headers = { ...Object.fromEntries(upstream.headers), ...versionHeader(family), ...own }
     const { statusCode, headers: received, body } = await agent.request({
       origin: upstream.origin, path: upstream.query === '' ? path : `${path}?${upstream.query}`, method: 'GET', headers,
     })
@@ -77,12 +77,7 @@ async function examine (agent: InstanceType<typeof UpstreamAgent>, upstream: Ups
   }
 }
 
-async function credential (upstream: Upstream, family: Family): Promise<Header[]> {
+async function credential (upstream: Upstream, family: Family): Promise<Record<string, string>> {
   const secret = await upstream.secret.current()
-  return secret === null ? [] : [credentialOf(upstream, family, secret)]
-}
-
-function versionOf ({ versionHeader }: Family): Header[] {
-  const [newest] = versionHeader?.accepted ?? []
-  return versionHeader === null || newest === undefined ? [] : [[versionHeader.name, newest]]
+  return secret === null ? {} : Object.fromEntries([credentialOf(upstream, family, secret)])
 }
