@@ -1,6 +1,6 @@
 /** The bill of one request: what its reply reported, times the rates of its model's price row. */
 import type { CostPart, Served, BilledUnit } from '../core/money/cost.js'
-import { leaves, leafTokens, tokensOf } from '../core/call/measures.js'
+import { leaves, leafTokens, tokensOf, totalTokens } from '../core/call/measures.js'
 import type { ModalityTokens, TokenUsage } from '../core/types.js'
 import { add, decimalText, one, readDecimal, times, timesCount, zero, type Decimal } from '../core/money/decimal.js'
 import { kinds, type PriceRow, type Rates, type Sheet, type Step } from './price-row.js'
@@ -167,12 +167,8 @@ function addUnits (lines: Priced, { usage, served, factor }: Bill, row: PriceRow
     else lines.add('searched', 1, once, factor)
   }
   // If tokens were reported, images are among them. Some servers report zeros instead of leaving tokens out.
-  const images = usage === null || hasNoTokens(usage) ? counts.image ?? 0 : 0
+  const images = usage === null || totalTokens(usage) === 0 ? counts.image ?? 0 : 0
   if (images > 0) lines.add('image', images, row?.each.get('image'), factor)
-}
-
-function hasNoTokens (usage: TokenUsage): boolean {
-  return tokensOf(usage, 'input') === 0 && tokensOf(usage, 'output') === 0
 }
 
 function without (usage: TokenUsage, part: TokenUsage): TokenUsage {

@@ -4,7 +4,7 @@
  */
 import type { Served } from '../core/money/cost.js'
 import { unitsIn, type Decimal } from '../core/money/decimal.js'
-import { leaves, tokensOf } from '../core/call/measures.js'
+import { leaves, tokensOf, totalTokens } from '../core/call/measures.js'
 import type { TokenUsage } from '../core/types.js'
 import { isCommonlyServed, stepFor, type Bill } from './cost-of.js'
 import { kinds, type PlainSheet, type PriceRow, type Rates, type Scale, type Sheet } from './price-row.js'
@@ -33,8 +33,7 @@ function sumOf (usage: TokenUsage, scale: Scale): Decimal | null {
     charge(usage.cache_write_5m, scale.cache_write_5m) + charge(usage.cache_write_1h, scale.cache_write_1h) +
     charge(usage.cache_write, scale.cache_write) + charge(usage.tool_input, scale.tool_input) +
     charge(usage.output, scale.output) + charge(usage.reasoning, scale.reasoning)
-  const isEmpty = tokensOf(usage, 'input') === 0 && tokensOf(usage, 'output') === 0
-  return !isEmpty && Number.isSafeInteger(units) ? { units, places: scale.places } : null
+  return totalTokens(usage) > 0 && Number.isSafeInteger(units) ? { units, places: scale.places } : null
 }
 
 /** A leaf that was not used needs no rate. */

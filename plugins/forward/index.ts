@@ -10,7 +10,7 @@ import { identifyFirst, refusalOf } from '../core/call/identify.js'
 import { refuseUrl } from '../core/door/refuse-url.js'
 import { modelCallOf, type ModelCall } from '../core/call/model-call.js'
 import { UpstreamDispatcher } from './dispatcher.js'
-import { checkForwardOptions, readTransport, type ForwardOptions } from './options.js'
+import { checkTransport, withTransportDefaults, type ForwardOptions } from './options.js'
 import { relay } from './relay.js'
 import { checkAddresses, refuseOtherTransports, skipDestinations } from './proxy-options.js'
 import { routeAddresses } from './routes.js'
@@ -20,10 +20,10 @@ export type { ForwardOptions, TransportOptions } from './options.js'
 
 async function registerForward (app: FastifyInstance, options: ForwardOptions & { prefix?: string }): Promise<void> {
   const { prefix = '', ...own } = options
-  checkForwardOptions(own)
+  checkTransport('forward', own, { routes: 'a boolean' })
   const { routes = true, ...transport } = own
   const gateway = joinGateway(app, prefix)
-  const dispatcher = new UpstreamDispatcher(readTransport(transport))
+  const dispatcher = new UpstreamDispatcher(withTransportDefaults(transport))
   gateway.transports.add(dispatcher)
   // Waited for, where reply-from does not: a reply whose caller has left is still read for its usage.
   app.addHook('onClose', async () => {

@@ -91,15 +91,13 @@ const drainChecks = {
   maxConcurrent: 'a whole number of at least 0',
 } as const
 
-export function checkForwardOptions (options: ForwardOptions): void {
-  checkOptions('forward', options, { ...transportChecks, routes: 'a boolean' })
-  checkOptions('forward.drain', options.drain ?? {}, drainChecks)
+/** Throws `LLM_GATEWAY_OPTION`, naming `plugin.option`. `more`: checks of further options. */
+export function checkTransport (plugin: string, options: TransportOptions, more: Readonly<Record<string, 'a boolean'>> = {}): void {
+  checkOptions(plugin, options, { ...transportChecks, ...more })
+  checkOptions(`${plugin}.drain`, options.drain ?? {}, drainChecks)
 }
 
-/** Transport options with their defaults. Throws `LLM_GATEWAY_OPTION`. */
-export function readTransport (options: TransportOptions): DispatcherOptions {
-  checkOptions('proxyOptions', options, transportChecks)
-  checkOptions('proxyOptions.drain', options.drain ?? {}, drainChecks)
-  const { drain = {}, ...others } = options
+/** Valid transport options with their defaults. */
+export function withTransportDefaults ({ drain = {}, ...others }: TransportOptions): DispatcherOptions {
   return { ...withDefaults(transportDefaults, others), drain: withDefaults(drainDefaults, drain) }
 }

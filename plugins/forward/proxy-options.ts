@@ -8,7 +8,7 @@ import { ModelCall, modelCallOf } from '../core/call/model-call.js'
 import { UpstreamDispatcher } from './dispatcher.js'
 import { mountProblem, type MountProblem, type MountAddress } from './mount-address.js'
 import { checkGateway, needsGateway } from './needs-gateway.js'
-import { readTransport, type TransportOptions } from './options.js'
+import { checkTransport, withTransportDefaults, type TransportOptions } from './options.js'
 import { leftAlone } from './send.js'
 import { createSender, sendsDirectly } from './sender.js'
 
@@ -43,7 +43,8 @@ export interface HttpProxyOptions {
 export function proxyOptions ({ unknown = 'refuse', ...transport }: ProxyOptions = {}): HttpProxyOptions {
   // Any other value would let unguarded requests pass.
   checkChoice('proxyOptions.unknown', unknown, ['refuse', 'forward'])
-  const dispatcher = new UpstreamDispatcher(readTransport(transport))
+  checkTransport('proxyOptions', transport)
+  const dispatcher = new UpstreamDispatcher(withTransportDefaults(transport))
   const sender = createSender(dispatcher)
   const options: HttpProxyOptions = {
     config: { llm: 'proxy', ...unknown === 'forward' && { llmUnknown: unknown } },

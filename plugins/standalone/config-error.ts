@@ -13,7 +13,7 @@ export interface Problem {
 export class ConfigError extends Error {
   readonly problems: readonly Problem[]
 
-  constructor (problems: readonly Problem[] = []) {
+  constructor (problems: readonly Problem[]) {
     super(problems.map(inWords).join('\n'))
     this.name = 'ConfigError'
     this.problems = problems

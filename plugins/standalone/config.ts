@@ -107,19 +107,14 @@ export function inlinePriceProblem ({ place, path, message }: PlacedProblem): Pr
   return /^prices[.](currency|models)$/.test(place) ? { path: path === '' ? place : joinPath(place, path), message } : null
 }
 
-/** A command that reads it once may get it through a pipe. */
-function readWhatever (file: string): string {
-  return readFileSync(file, 'utf8')
-}
-
 const whyUnread: Readonly<Record<string, string>> = {
   ENOENT: ': it is not there',
   NOT_A_FILE: ': it has to be a plain file, because a gateway that runs reads it again',
   TOO_LONG: ': it is longer than 8 MiB',
 }
 
-/** Throws ConfigError if the file cannot be read. */
-function readText (file: string, read = readWhatever): string {
+/** Throws ConfigError if the file cannot be read. A command that reads it once may get it through a pipe. */
+function readText (file: string, read = (path: string): string => readFileSync(path, 'utf8')): string {
   try {
     return read(file)
   } catch (error) {

@@ -1,4 +1,4 @@
-import { isObject } from '../core/body/json-object.js'
+import { isObject, type JsonObject } from '../core/body/json-object.js'
 
 /** Maximum that is kept: values, and UTF-16 units of text in all and of one text. */
 const maxValues = 2_000
@@ -10,12 +10,10 @@ const maxOneText = 17 * 1024
  * cut. `fields`, as paths of names, are kept wherever they are.
  */
 export function outline (json: unknown, fields: ReadonlyArray<readonly string[]>): unknown {
-  const kept: Fields = {}
+  const kept: JsonObject = {}
   for (const path of fields) keep(kept, json, path)
   return copyOf(json, { values: maxValues, text: maxText }, kept)
 }
-
-type Fields = Record<string, unknown>
 
 interface Room {
   values: number
@@ -23,12 +21,12 @@ interface Room {
 }
 
 /** Does not count towards the maximum: there are few of them. */
-function keep (target: Fields, source: unknown, [name = '', ...rest]: readonly string[]): void {
+function keep (target: JsonObject, source: unknown, [name = '', ...rest]: readonly string[]): void {
   if (!isObject(source) || !Object.hasOwn(source, name)) return
   const below: unknown = target[name]
   const shell = isObject(below) ? { ...below } : emptied(source[name])
   target[name] = shell
-  if (rest.length > 0 && isFields(shell)) keep(shell, source[name], rest)
+  if (rest.length > 0 && isObject(shell)) keep(shell, source[name], rest)
 }
 
 function emptied (value: unknown): unknown {
@@ -42,7 +40,7 @@ function copyOf (value: unknown, room: Room, kept: unknown): unknown {
   room.values -= 1
   if (typeof value === 'string') return cut(value, room)
   if (Array.isArray(value)) return listOf(value, room)
-  return isObject(value) ? fieldsOf(value, room, isFields(kept) ? kept : {}) : value
+  return isObject(value) ? fieldsOf(value, room, isObject(kept) ? kept : {}) : value
 }
 
 function cut (text: string, room: Room): string {
@@ -60,7 +58,7 @@ function listOf (source: readonly unknown[], room: Room): unknown[] {
   return copies
 }
 
-function fieldsOf (source: Readonly<Fields>, room: Room, target: Fields): Fields {
+function fieldsOf (source: Readonly<JsonObject>, room: Room, target: JsonObject): JsonObject {
   const containers: string[] = []
   for (const name of Object.keys(source)) {
     if (room.values <= 0) break
@@ -75,11 +73,7 @@ function fieldsOf (source: Readonly<Fields>, room: Room, target: Fields): Fields
 }
 
 /** A name counts as text, too. A name that would change what an object is (`__proto__`) is left out. */
-function set (target: Fields, name: string, value: unknown, room: Room): void {
+function set (target: JsonObject, name: string, value: unknown, room: Room): void {
   room.text -= name.length
   if (room.text >= 0 && name !== '__proto__') target[name] = value
-}
-
-function isFields (value: unknown): value is Fields {
-  return isObject(value)
 }

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { DrainBudget, drainDefaults } from '../../plugins/forward/drain.js'
 import { EventBoundary } from '../../plugins/forward/event-boundary.js'
-import { checkForwardOptions, readTransport } from '../../plugins/forward/options.js'
+import { checkTransport, withTransportDefaults } from '../../plugins/forward/options.js'
 import { proxyOptions } from '../../plugins/forward/proxy-options.js'
 import { isEventStream } from '../../plugins/core/reply/event-stream.js'
 import { isPage } from '../../plugins/forward/reply-headers.js'
@@ -63,8 +63,8 @@ t.test('every endpoint has one route, below the prefix', async (t) => {
 })
 
 t.test('wrong options name themselves', async (t) => {
-  t.throws(() => checkForwardOptions({ connections: 0 }), { code: 'LLM_GATEWAY_OPTION', message: /forward\.connections/ })
-  t.throws(() => checkForwardOptions({ drain: { maxMs: -1 } }), { message: /forward\.drain\.maxMs/ })
+  t.throws(() => checkTransport('forward', { connections: 0 }), { code: 'LLM_GATEWAY_OPTION', message: /forward\.connections/ })
+  t.throws(() => checkTransport('forward', { drain: { maxMs: -1 } }), { message: /forward\.drain\.maxMs/ })
   for (const unknown of ['refused', 'Forward', null]) {
     t.throws(
       () => proxyOptions(JSON.parse(JSON.stringify({ unknown }))),
@@ -72,16 +72,17 @@ t.test('wrong options name themselves', async (t) => {
       'fails closed'
     )
   }
-  t.throws(() => readTransport({ headersTimeoutMs: 1.5 }), { message: /proxyOptions\.headersTimeoutMs/ })
-  t.throws(() => readTransport({ drain: { maxBytes: 0.5 } }), { message: /proxyOptions\.drain\.maxBytes/ })
+  t.throws(() => checkTransport('proxyOptions', { headersTimeoutMs: 1.5 }), { message: /proxyOptions\.headersTimeoutMs/ })
+  t.throws(() => checkTransport('proxyOptions', { drain: { maxBytes: 0.5 } }), { message: /proxyOptions\.drain\.maxBytes/ })
   const longest = { queueMs: 2 ** 31 - 1, idleTimeoutMs: 2 ** 31 - 1, drain: { maxMs: 2 ** 31 - 1 } }
-  t.match(readTransport(longest), longest)
+  t.match(withTransportDefaults(longest), longest)
   for (const [name, options] of [
     ['queueMs', { queueMs: 2 ** 31 }], ['idleTimeoutMs', { idleTimeoutMs: 2 ** 31 }], ['drain.maxMs', { drain: { maxMs: 2 ** 31 } }],
   ] as const) {
     const message = `option proxyOptions.${name} must be a whole number of ${name === 'queueMs' ? 1 : 0} to 2147483647`
-    t.throws(() => readTransport(options), { code: 'LLM_GATEWAY_OPTION', message }, 'a timer would end at once')
+    t.throws(() => checkTransport('proxyOptions', options), { code: 'LLM_GATEWAY_OPTION', message }, 'a timer would end at once')
   }
   const unset: object = { maxMs: undefined, maxBytes: undefined, maxConcurrent: undefined }
-  t.strictSame(readTransport({ drain: { ...unset } }).drain, drainDefaults, 'undefined, as of a variable that is not set, is not given')
+  const { drain } = withTransportDefaults({ drain: { ...unset } })
+  t.strictSame(drain, drainDefaults, 'undefined, as of a variable that is not set, is not given')
 })
