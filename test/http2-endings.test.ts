@@ -1,5 +1,6 @@
 /** A host that speaks HTTP/2: a stream that its upstream broke off must not end as a whole one does. */
-import { connect, type ClientHttp2Session, type OutgoingHttpHeaders } from 'node:http2'
+import { connect, type ClientHttp2Session, type ClientHttp2Stream, type OutgoingHttpHeaders } from 'node:http2'
+import { Readable } from 'node:stream'
 import httpProxy from '@fastify/http-proxy'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
@@ -59,7 +60,10 @@ async function startMounted (t: Test, mount: Mount): Promise<Mounted> {
 async function ask (
   client: ClientHttp2Session, asked: OutgoingHttpHeaders = headers, begun = (): void => {}
 ): Promise<{ text: string, failed: boolean }> {
-  const stream = client.request(asked).on('response', begun).end(asked === headers ? body : '')
+  return await ended(client.request(asked).on('response', begun).end(asked === headers ? body : ''))
+}
+
+async function ended (stream: ClientHttp2Stream): Promise<{ text: string, failed: boolean }> {
   const chunks: Buffer[] = []
   stream.on('data', (chunk: Buffer) => chunks.push(chunk))
   return await new Promise((resolve) => {
@@ -107,6 +111,39 @@ for (const [name, mount] of Object.entries(mounts)) {
       t.equal((await ask(client, asked, go)).failed, true, String(status))
       t.match(await settled.next(), { outcome: 'truncated', abortedBy: 'upstream' })
     }
+  })
+}
+
+/** Only what the upstream has sent before it broke off, and only then. */
+async function * held (body: Readable): AsyncGenerator<unknown> {
+  const gone = new Promise((resolve) => body.once('close', resolve))
+  for await (const chunk of body) {
+    await gone
+    yield chunk
+  }
+}
+
+function withHolder (mount: Mount): Mount {
+  return async (app, url) => {
+    await mount(app, url)
+    app.addHook('onSend', async (_request, _reply, body) => body instanceof Readable ? Readable.from(held(body)) : body)
+  }
+}
+
+const holders: Readonly<Record<string, Mount>> = {
+  'the option of a cost header': async (app, url) => {
+    await app.register(llmGateway, gatewayOptions(url, { prices: { models: { m: { input: 1 } } }, costs: { header: true } }))
+  },
+  ...Object.fromEntries(Object.entries(mounts).map(([name, mount]) => [`a hook of the host's at ${name}`, withHolder(mount)])),
+}
+
+for (const [name, mount] of Object.entries(holders)) {
+  t.test(`a reply that breaks off while it is held back by ${name} is no whole one`, async (t) => {
+    const { upstream, settled, client } = await startMounted(t, mount)
+    upstream.queue({ body: '{"id":"chatcmpl-1"}', headers: { 'content-type': 'application/json' }, split: [10], cutAt: 15 })
+    const stream = client.request(headers).end(JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'hi' }] }))
+    t.equal((await ended(stream)).failed, true)
+    t.match(await settled.next(), { outcome: 'truncated', abortedBy: 'upstream' })
   })
 }
 
