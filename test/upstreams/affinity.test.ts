@@ -98,6 +98,20 @@ t.test('a conversation whose member went stays where it went then', async (t) =>
   t.equal(new Affinity().pick(all, tie, 0), home, 'another process that saw none of it')
 })
 
+t.test('a conversation leaves a member that runs far more than its share, and stays where it went then', async (t) => {
+  const pool = members(1, 1)
+  const affinity = new Affinity()
+  const tie = { hash: textHash('caller\nc'), stays: true }
+  const home = affinity.pick(pool, tie, 0)
+  for (let i = 0; i < 7; i += 1) home.load.begin(0)
+  t.equal(affinity.pick(pool, tie, 0), home, 'so few are no load')
+  home.load.begin(0)
+  const next = affinity.pick(pool, tie, 0)
+  t.not(next, home)
+  for (let i = 0; i < 8; i += 1) home.load.end()
+  t.equal(affinity.pick(pool, tie, 0), next, 'also when the first one is idle')
+})
+
 t.test('each member gets its share of all keys, and only keys of a member that goes move', async (t) => {
   const [one, two, three] = members(1, 2, 1)
   if (two === undefined || three === undefined) throw new Error('none')
