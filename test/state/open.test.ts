@@ -120,7 +120,9 @@ t.test('what a request cost is settled again, too, and in the budgets of those w
   const late = { late: ['key'], lateBuckets: [{ ...bucket, scope: 'key' }] } as const
   const ledger = {
     ...memoryLedger(),
-    unsettled: async function * () { yield * [record('held', { chargedCost: 9 }), record('late', { chargedCost: 5, ...late })] },
+    unsettled: async function * () {
+      yield * [record('held', { chargedCost: 9 }), record('late', { chargedCost: 5, ...late }), record('free', late)]
+    },
   }
   await recover(ledger, balances, new AbortController().signal)
   t.match(await balances.readBucket(bucket.id, 'chat'), { spent: 9, held: 0 })

@@ -327,10 +327,22 @@ t.test('a file and a real store', { skip: withoutPostgres }, async (t) => {
     slow.listen(port, '127.0.0.1')
     t.teardown(() => slow.close())
     const state = await host(t, folder(t), storeOf(server, { url: `postgres://tester@127.0.0.1:${port}/postgres` }))
+    state.ledger.shipping?.onTrouble((error) => t.fail(`${error}, and nobody is there any more`))
     while (sockets.size === 0) await pause(10)
     await state.close()
     while (sockets.size > 0) await pause(50)
     t.pass('it is closed once it is made')
+  })
+
+  t.test('an end ships what is there, however long the interval', async (t) => {
+    const store = storeOf(server, { intervalMs: 3_600_000 })
+    const state = await host(t, folder(t), store)
+    const made = async (): Promise<object[]> => await server.ask(`SELECT WHERE to_regclass('${store.schema}.usage') IS NOT NULL`)
+    while ((await made()).length === 0) await pause(10)
+    const all = records(3)
+    await keep(state, all)
+    await state.close()
+    await agrees(t, server, store, all)
   })
 
   t.test('an end leaves no connection behind', async (t) => {

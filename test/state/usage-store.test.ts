@@ -388,6 +388,11 @@ t.test('usage store', { skip: withoutPostgres }, async (t) => {
       while (marks() !== sizes()) await pause(10)
     }
     t.equal(Object.keys(JSON.parse(sizes())).length, 2)
+    const written = (): bigint[] => readdirSync(at).map((name) => statSync(join(at, name), { bigint: true }).mtimeNs)
+    const before = written()
+    // Many passes.
+    await pause(300)
+    t.same(written(), before, 'and nothing is written where nothing was shipped')
     await first.close()
     const away = { ...store, url: 'postgres://tester@127.0.0.1:9/postgres' }
     const other = await host(t, path, away)
