@@ -1,4 +1,5 @@
 /** Several processes behind one port: what they count together, and how they begin, change and end. */
+import { fork } from 'node:child_process'
 import cluster, { type Worker } from 'node:cluster'
 import { EventEmitter, once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -409,6 +410,15 @@ t.test('how many: one, as many as said, or one for each core; memory is of one p
   t.equal(workersOf(parseConfig(text('3', 'lmdb'), {})), 3)
   t.ok(workersOf(parseConfig(text('auto', 'lmdb'), {})) >= 1)
   t.throws(() => parseConfig(text('2', 'memory'), {}), /state\.engine/)
+})
+
+t.test('what a worker says to a primary that was killed is no error', async () => {
+  const primary = fork(join(t.testdir({ 'primary.js': '' }), 'primary.js'))
+  const worker = Object.assign(primary, { isConnected: () => true })
+  const channel = channelOf(Object(worker))
+  await once(primary, 'exit')
+  channel?.send({ type: 'asks to start' })
+  await pause(5)
 })
 
 t.test('a process that is no worker has no primary; one whose channel is closed says nothing', async (t) => {

@@ -19,6 +19,8 @@ export function channelOf (
   worker: Pick<Worker, 'isConnected' | 'send' | 'on' | 'process' | 'exitedAfterDisconnect'> | undefined
 ): Channel | null {
   if (worker === undefined) return null
+  // What cannot be sent to a primary that was killed, by this or by Node itself. Node then ends the process.
+  worker.on('error', () => {})
   return {
     send: (message) => { if (worker.isConnected()) worker.send(message) },
     onMessage: (listener) => { worker.on('message', listener) },
