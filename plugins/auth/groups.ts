@@ -81,6 +81,8 @@ function readGroup (id: string, options: GroupOptions): Group {
   if (upstream !== null && typeof upstream === 'object') checkProtocols(`${at}.upstream`, Object.keys(upstream))
   checkRoutes(`${at}.routes`, routes)
   checkTexts(`${at}.models`, models)
+  const pattern = models?.findIndex((name) => name.includes('*')) ?? -1
+  if (pattern >= 0) throw new OptionError(`${at}.models[${pattern}]`, 'must be the whole name of a model: only those of routes may hold *')
   checkLimits(`${at}.limits`, limits)
   checkLabels(`${at}.labels`, labels ?? {})
   return {

@@ -16,6 +16,7 @@ t.test('a wrong option fails at start and names itself, never a secret', async (
     [{ groups: { g: { protocols: [], thirdParty: 'false' } } }, /groups\.g\.thirdParty must be a boolean/],
     [{ groups: { g: { protocols: [], model: ['m'] } } }, /groups\.g\.model is not known/],
     [{ groups: { g: { protocols: [], models: 'm' } } }, /groups\.g\.models must be a list/],
+    [{ groups: { g: { protocols: [], models: ['m', 'small-*'] } } }, /groups\.g\.models\[1\] must be the whole name of a model/],
     [{ groups: { g: { protocols: [], limits: null } } }, /groups\.g\.limits must be an object/],
     [{ groups: { g: { protocols: [], onStoreFailure: 'open' } } }, /groups\.g\.onStoreFailure must be closed or local/],
     [{ groups: { g: { protocols: [], routes: {} } } }, /groups\.g\.routes must be a list/],
