@@ -18,10 +18,11 @@ import { ignoreOffers } from './door/offered-upgrade.js'
 import { silentRecorder, type MetricFamily, type Recorder } from './recorder.js'
 import { Settlement } from './call/settlement.js'
 import { gatewayView, requestView } from './host/host-view.js'
+import type { ReplyUsage } from './call/call-parts.js'
 import { callPlace, type ModelCall } from './call/model-call.js'
 import type { Key, KeyChange } from './types.js'
 import { answerUntaken } from './door/untaken-upgrade.js'
-import type { Destination } from './upstream/upstream.js'
+import type { Destination, Notes } from './upstream/upstream.js'
 import { tickForm } from './tick-form.js'
 import { nothingKnown, type UpstreamsStatus } from './upstream/upstream-status.js'
 
@@ -69,6 +70,10 @@ export interface Gateway {
   parties: ConfiguredParties
   /** Lists the keys of the store; null if that is not possible. Set by the auth plugin. */
   issuedKeys: (() => AsyncIterable<Key>) | null
+  /** What processes remember for one another; null for nothing. Set by the upstreams plugin. */
+  notes: Notes | null
+  /** Gives a request the usage that its reply repeats, if nobody was charged for it yet. Never rejects. Set by the limits plugin. */
+  usageTold: (llm: ModelCall, told: ReplyUsage) => Promise<void> | null
   /** State of all budgets. Rejects while the store cannot answer. Set by the limits plugin. */
   budgetsStatus: () => Promise<BudgetsStatus>
   /** Transports to upstreams. Closed before the plugins that record what replies report. */
@@ -142,6 +147,8 @@ function newGateway (): Omit<Gateway, 'prefix' | 'resolve' | 'resolveLoosely' | 
     renamesModels: false,
     parties: { groups: [], keys: [] },
     issuedKeys: null,
+    notes: null,
+    usageTold: () => null,
     budgetsStatus: async () => ({ budgets: [], more: 0, isCut: false }),
     transports: new Set<never>(),
     settlement: new Settlement(),

@@ -11,8 +11,6 @@ interface Held {
   readonly tokens: number
   /** Estimated tokens of the request itself. */
   readonly input: number
-  /** The provider's work may continue after the request. */
-  readonly goesOn: boolean
 }
 
 interface HeldWithCost extends Held {
@@ -32,11 +30,11 @@ function wasSent ({ upstreamReply, errorCode, times, usage }: ModelCall): boolea
  */
 type Known = 'nothing' | 'all' | 'a part' | 'unseen'
 
-function knownOf (llm: ModelCall, { goesOn }: Held): Known {
+function knownOf (llm: ModelCall): Known {
   if (!wasSent(llm) || llm.endpoint.metered === 'no') return 'nothing'
   if (llm.usage.tokens !== null && !llm.usage.partial) return 'all'
   if (llm.upstreamReply.status >= 400 || toldNothing(llm)) return 'all'
-  return goesOn || llm.usage.missing === 'too_large' ? 'unseen' : 'a part'
+  return llm.body.goesOn || llm.usage.missing === 'too_large' ? 'unseen' : 'a part'
 }
 
 /** A whole reply that need not report usage, and did not. Not if the caller left: it could have all but the last byte for free. */
@@ -48,7 +46,7 @@ function toldNothing ({ endpoint, usage, abortedBy }: ModelCall): boolean {
  * Tokens to charge: the real leaves if the reply reported them. If it broke off before, or reported nothing, a lower bound of what it
  * used: never nothing once it was sent, and all that was held only if the rest is `unseen`.
  */
-export function chargeOf (llm: ModelCall, held: Held, known: Known = knownOf(llm, held)): number {
+export function chargeOf (llm: ModelCall, held: Held, known: Known = knownOf(llm)): number {
   if (known === 'nothing') return 0
   const reported = totalOf(llm)
   if (known === 'all') return reported
@@ -77,9 +75,13 @@ function toldPictures ({ usage, cost, abortedBy }: ModelCall): boolean {
   return usage.tokens === null && Number(usage.served?.counts.image) > 0 && cost !== null && abortedBy === null && !usage.replyFailed
 }
 
-export function chargesOf (llm: ModelCall, held: HeldWithCost, pricing: Pricing | null): Amounts {
-  const known = knownOf(llm, held)
+export function chargesOf (llm: ModelCall, held: HeldWithCost, pricing: Pricing | null, known: Known = knownOf(llm)): Amounts {
   return { tokens: chargeOf(llm, held, known), cost: costChargeOf(llm, held, known, pricing) }
+}
+
+/** What it used will be told by another request. */
+export function isToldLater (llm: ModelCall): boolean {
+  return llm.body.goesOn && llm.usage.tokens === null && knownOf(llm) === 'unseen'
 }
 
 /** False for what is not metered, or was never sent. */
@@ -87,11 +89,9 @@ export function isRecorded (llm: ModelCall): boolean {
   return llm.endpoint.metered !== 'no' && wasSent(llm)
 }
 
-/** Null for what is not recorded. */
 export function recordOf (
   llm: ModelCall, { tokens, cost }: Amounts, late: readonly Scope[], lateBuckets: readonly OwnedBucket[] = []
-): LedgerRecord | null {
-  if (!isRecorded(llm)) return null
+): LedgerRecord {
   const usage = llm.usage.tokens ?? nothing
   const record: Writable<LedgerRecord> = {
     time: Date.now(),

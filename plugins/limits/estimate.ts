@@ -40,12 +40,12 @@ function mostOf (model: string | null, { otherOutput, outputByModel }: HoldSizes
 }
 
 /**
- * True if the work continues in the background after the reply has ended or the caller has left. Its usage is reported later, in replies
- * that are not metered.
+ * True if the work may continue in the background after the reply has ended or the caller has left. Another request tells its usage. Some
+ * servers take a text or a number for true.
  */
 export function goesOn ({ endpoint, body: { json } }: ModelCall): boolean {
   const path = endpoint.output?.goesOn
-  return path !== undefined && valueAt(json, path) === true
+  return path !== undefined && Boolean(valueAt(json, path))
 }
 
 /** Estimated tokens of what was passed on of a reply that did not report its usage. */

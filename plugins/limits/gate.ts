@@ -41,9 +41,9 @@ export class Gate {
   hold (llm: ModelCall, request: FastifyRequest): GatewayError | null | Promise<GatewayError | null> {
     const ticket = this.#admission.ticketOf(llm)
     if (llm.endpoint.metered === 'no') return null
+    llm.body.goesOn = goesOn(llm)
     if (ticket === undefined) return this.#authorized.has(llm) ? this.#admitted(llm) : null
     const { sizes } = this.#rules
-    ticket.goesOn = goesOn(llm)
     const input = inputEstimate(llm, request.headers['content-length'], sizes)
     const output = outputBound(llm, sizes)
     const tooLarge = input + output > mostTokens(ticket.parties)

@@ -10,7 +10,6 @@ import { joinGateway, type Gateway } from '../core/gateway.js'
 import { modelCallOf, type ModelCall } from '../core/call/model-call.js'
 import { writeLog } from '../core/write-log.js'
 import type { LostListener } from '../core/balances/types.js'
-import type { Ledger } from '../core/money/ledger.js'
 import type { Recorder } from '../core/recorder.js'
 import { Admission } from './admission.js'
 import { readBudgets } from './budget-status.js'
@@ -18,11 +17,12 @@ import { IssuedBudgets } from './issued-budgets.js'
 import { expectCounts } from './expected.js'
 import { Gate } from './gate.js'
 import { refuseUnpriced } from './priced-budgets.js'
+import { Later } from './later.js'
 import { readOptions, type LimitsOptions } from './options.js'
 import { Outbox } from './outbox.js'
 import type { Remaining } from './remaining.js'
 import { Reread } from './reread.js'
-import { keepRecord, settleLimits } from './settle.js'
+import { keepRecord, settleLimits, type SettlementParts } from './settle.js'
 import { storeSideOf } from './store-side.js'
 import { budgetWarnings } from './warnings.js'
 import { watchLedger } from './watch-ledger.js'
@@ -51,7 +51,11 @@ async function registerLimits (app: FastifyInstance, options: LimitsOptions): Pr
   })
   const currency = (): string => gateway.pricing?.currency ?? ''
   enforce(app, new Gate(rules, admission, gateway))
-  settleAtEnd(gateway, admission, ledger)
+  const later = new Later(() => gateway.notes, (err) => {
+    writeLog(app.log, 'warn', { err }, 'what a response in the background uses cannot be charged: it stays charged what it held')
+  })
+  gateway.usageTold = async (llm, told) => await later.claim(llm, told)
+  settleAtEnd(gateway, { admission, ledger, pricing: () => gateway.pricing, later, outbox })
   const issued = new IssuedBudgets(balances, () => gateway.issuedKeys)
   gateway.budgetsStatus = async () => await readBudgets(balances, gateway.parties, issued, currency())
   const reread = new Reread(balances, admission.remaining, () => gateway.parties, currency)
@@ -87,9 +91,9 @@ function enforce (app: FastifyInstance, gate: Gate): void {
   })
 }
 
-function settleAtEnd (gateway: Gateway, admission: Admission, ledger: Ledger | null): void {
-  const parts = { admission, ledger, pricing: () => gateway.pricing }
-  gateway.settlement.add('limits', (llm) => settleLimits(parts, llm))
+function settleAtEnd (gateway: Gateway, parts: SettlementParts): void {
+  const { ledger } = parts
+  gateway.settlement.add('limits', (llm, { log }) => settleLimits(parts, llm, log))
   if (ledger !== null) gateway.settlement.add('ledger', (llm, { log }) => keepRecord(parts, ledger, llm, log))
 }
 

@@ -6,41 +6,73 @@ import type { Ledger, LedgerRecord } from '../core/money/ledger.js'
 import { writeLog } from '../core/write-log.js'
 import type { Admission } from './admission.js'
 import { chargesOf, isRecorded, recordOf } from './charge.js'
+import type { Later, Made } from './later.js'
+import type { Outbox } from './outbox.js'
 
-const nothingHeld = { tokens: 0, input: 0, cost: 0, goesOn: false }
+const nothingHeld = { tokens: 0, input: 0, cost: 0 }
 
 /** What the end of a request needs. */
-interface SettlementParts {
+export interface SettlementParts {
   readonly admission: Admission
   readonly ledger: Ledger | null
   readonly pricing: () => Pricing | null
+  readonly later: Later
+  readonly outbox: Outbox
 }
 
 /**
  * Once per request, at its end: frees its place. Charges what it used only if no record of it is kept. Otherwise the record is written
  * first and charged after that (`keepRecord`), so that after a crash the balances can be corrected from the ledger.
  */
-export function settleLimits ({ admission, ledger, pricing }: SettlementParts, llm: ModelCall): void {
+export function settleLimits (parts: SettlementParts, llm: ModelCall, log: FastifyBaseLogger): void {
+  const { admission, ledger, pricing, later } = parts
+  const made = later.madeOf(llm)
+  if (made !== undefined) settleTold(parts, made, llm, log)
   const ticket = admission.ticketOf(llm)
-  if (ticket === undefined) return
-  if (ledger !== null && isRecorded(llm)) admission.leave(ticket)
-  else admission.settle(ticket, chargesOf(llm, ticket, pricing()))
+  if (ledger !== null && isRecorded(llm)) {
+    if (ticket !== undefined) admission.leave(ticket)
+    return
+  }
+  if (ticket === undefined && !llm.body.goesOn) return
+  const charged = chargesOf(llm, ticket ?? nothingHeld, pricing())
+  later.keep(llm, charged, ticket?.parties ?? null)
+  if (ticket !== undefined) admission.settle(ticket, charged)
+}
+
+/** Replaces what was charged for a response in the background by what it used: its maker is charged the difference. */
+function settleTold (
+  { ledger, pricing, outbox }: SettlementParts, { id, key, labels, charged, late, lateBuckets, lateBalances }: Made, llm: ModelCall,
+  log: FastifyBaseLogger
+): void {
+  const used = chargesOf(llm, { ...charged, input: 0 }, pricing(), 'all')
+  const more = { tokens: used.tokens - charged.tokens, cost: used.cost - charged.cost }
+  const group = String(llm.auth.group?.id)
+  const settle = (): void => {
+    if (late.length > 0) outbox.send({ id, group, key, ...more, late, lateBuckets, lateBalances })
+  }
+  const owner = { id, key, ...labels && { labels }, ...lateBalances && { lateBalances } }
+  if (ledger === null) settle()
+  else write(ledger, { ...recordOf(llm, more, late, lateBuckets), ...owner }, settle, log)
 }
 
 /**
  * The next step, if there is a ledger: writes the record, then charges what it says, written or not. The reply has left by then; nobody
  * waits for either.
  */
-export function keepRecord ({ admission, pricing }: SettlementParts, ledger: Ledger, llm: ModelCall, log: FastifyBaseLogger): void {
+export function keepRecord (
+  { admission, pricing, later }: SettlementParts, ledger: Ledger, llm: ModelCall, log: FastifyBaseLogger
+): void {
   const ticket = admission.takeTicket(llm)
+  if (!isRecorded(llm)) return
   const charged = chargesOf(llm, ticket ?? nothingHeld, pricing())
+  later.keep(llm, charged, ticket?.parties ?? null)
   const late = ticket?.late ?? []
   const plain = recordOf(llm, charged, late, ticket?.lateBuckets)
-  if (plain === null) return
   const record = ticket === undefined || late.length === 0 ? plain : { ...plain, lateBalances: balancesOf(ticket.parties) }
-  const settle = (): void => {
-    if (ticket !== undefined) admission.settle(ticket, charged)
-  }
+  write(ledger, record, () => { if (ticket !== undefined) admission.settle(ticket, charged) }, log)
+}
+
+function write (ledger: Ledger, record: LedgerRecord, settle: () => void, log: FastifyBaseLogger): void {
   append(ledger, record).then(settle, (error: unknown) => {
     settle()
     writeLog(log, 'error', { err: error, record }, 'a usage record could not be kept')

@@ -25,8 +25,6 @@ export class Ticket {
   inputCost = 0
   /** The store was asked for a place. */
   entered = false
-  /** The provider's work may continue after the request. */
-  goesOn = false
   /** The lease in which it is counted, if the store was away. */
   lease: Lease | null = null
   /** The store was asked and did not answer: it may have made a hold. */

@@ -63,6 +63,7 @@ export const openaiReply = {
   model: ['model'],
   id: ['id'],
   finish: ['choices.*.finish_reason'],
+  unfinished: [],
   created: ['created'],
   sequence: [],
   sign: 'kens"',

@@ -75,6 +75,8 @@ export interface UsageRules {
   readonly model: readonly string[]
   readonly id: readonly string[]
   readonly finish: readonly string[]
+  /** Values of `finish` with which usage is not final. */
+  readonly unfinished: readonly string[]
   /** Paths of the reply's creation time, and of an event's number: for an error event of ours that ends a stream. */
   readonly created: readonly string[]
   readonly sequence: readonly string[]

@@ -1,20 +1,8 @@
 /** Small texts that are remembered for a while, such as which upstream made a response, in each engine. */
-import { LRUCache } from 'lru-cache'
 import type { Notes } from '../core/upstream/upstream.js'
 import type { Entry } from './lmdb/durable.js'
 import type { LmdbFiles } from './lmdb/open.js'
 import type { RedisLink } from './redis/link.js'
-
-const maxNotes = 100_000
-
-/** Notes of this process. */
-export function memoryNotes (): Notes {
-  const notes = new LRUCache<string, string>({ max: maxNotes })
-  return {
-    read: (name) => notes.get(name) ?? null,
-    write: (name, text, ttlMs) => { notes.set(name, text, { ttl: ttlMs }) },
-  }
-}
 
 /**
  * Number of other notes checked for expiry at each write: with only one, their number could grow. Checking all at once held up the event
@@ -31,13 +19,18 @@ export function lmdbNotes ({ notes, thread }: LmdbFiles, now: () => number = Dat
     next = found[looks]?.key ?? ''
     return found.slice(0, looks).filter(({ value }) => value.until <= now()).map(({ key }) => ['notes', key, null])
   }
+  const read = (name: string): string | null => {
+    const note = notes.get(name)
+    return note === undefined || note.until <= now() ? null : note.text
+  }
   return {
-    read: (name) => {
-      const note = notes.get(name)
-      return note === undefined || note.until <= now() ? null : note.text
-    },
+    read,
     write: async (name, text, ttlMs) => {
       if (!await thread.save([...over(), ['notes', name, { text, until: now() + ttlMs }]])) throw new Error('a note could not be written')
+    },
+    take: async (name) => {
+      const text = read(name)
+      return text !== null && await thread.save([['notes', name, null]]) ? text : null
     },
   }
 }
@@ -47,5 +40,6 @@ export function redisNotes (link: RedisLink, prefix: string): Notes {
   return {
     read: async (name) => await link.ask(async (client) => await client.get(`${prefix}:note:${name}`)),
     write: async (name, text, ttlMs) => { await link.ask(async (client) => await client.set(`${prefix}:note:${name}`, text, 'PX', ttlMs)) },
+    take: async (name) => await link.ask(async (client) => await client.getdel(`${prefix}:note:${name}`)),
   }
 }

@@ -34,6 +34,7 @@ async function registerUpstreams (app: FastifyInstance, options: UpstreamsOption
   checkOptions('upstreams', options, { upstreams: 'an object', pools: 'an object', health: 'an object', notes: 'an object' })
   checkMethods('upstreams.notes', options.notes, ['read', 'write'])
   const gateway = joinGateway(app)
+  gateway.notes = options.notes ?? null
   const registry = healthRegistry(options.health ?? {})
   const around = surroundingsOf(app, gateway, options.notes ?? null)
   const known = readUpstreams(options.upstreams ?? {})

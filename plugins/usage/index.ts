@@ -50,12 +50,15 @@ function refuseHiding (app: FastifyInstance): void {
 function openTaps (app: FastifyInstance, gateway: Gateway, mayAsk: MayAsk): void {
   const openAsIs = tapOpener(gateway)
   const openAsked = tapOpener(gateway, { takeOut: true })
-  const openReplay = tapOpener(gateway, { counts: false })
+  const openReplay = tapOpener(gateway, { repeats: true })
 
   app.addHook('preHandler', function llmGatewayUsage (request, reply, done) {
     const llm = modelCallOf(request)
     if (llm === null || llm.endpoint.usage === null) {
-      if (llm !== null && llm.endpoint.replays !== null) llm.openTap = openReplay(llm, llm.endpoint.replays)
+      if (llm !== null && llm.endpoint.replays !== null) {
+        llm.openTap = openReplay(llm, llm.endpoint.replays)
+        acceptReadable(request.raw.headers)
+      }
       done()
       return
     }

@@ -1,3 +1,4 @@
+import { ReplyUsage } from '../core/call/call-parts.js'
 import type { ModelCall } from '../core/call/model-call.js'
 import type { Served } from '../core/money/cost.js'
 import type { ModalityTokens, StreamFacts, UsageMissing } from '../core/types.js'
@@ -9,6 +10,9 @@ import { overlay } from './usage-object.js'
 
 /** Reasons for which a reply was not read to its end. */
 const cutShort: ReadonlySet<UsageMissing> = new Set(['client_abort', 'upstream_abort', 'too_large'])
+
+/** Hears what a reply tells that repeats the usage of another request. */
+export type Told = (llm: ModelCall, usage: ReplyUsage) => void
 
 /** Gathers what the documents of one reply report: its only one, each event of a stream, or each element of an array. */
 export class Meter {
@@ -128,18 +132,21 @@ export class Meter {
     return first === undefined ? null : { ...others.reduce<Counted>(addCounted, first), model: first.model }
   }
 
-  /** Writes to `llm` what was read, or why nothing was. */
-  finish (llm: ModelCall, unread: UsageMissing, header: ReadHeader): void {
+  /** Writes to `llm` what was read, or why nothing was. With `told`, only that gets what was read, if it is final. */
+  finish (llm: ModelCall, unread: UsageMissing, header: ReadHeader, told: Told | null = null): void {
     // The upstream itself reported that its reply broke off.
     const missing = this.failed && unread === 'no_usage' ? 'upstream_abort' : unread
-    const { usage } = llm
+    const usage = told === null ? llm.usage : new ReplyUsage()
     usage.responseModel = this.#model
     usage.responseId = this.#id
     usage.finishReason = this.finishReason
     usage.replyFailed = this.failed
     const counted = this.#total()
     const tools = this.#tools ?? this.#beside()
-    usage.served = servedOf(this.#outside, this.#latest, counted === null ? null : tools, header, this.#plan)
+    // Of work that goes on, all is told with its tokens.
+    if (counted !== null || !llm.body.goesOn) {
+      usage.served = servedOf(this.#outside, this.#latest, counted === null ? null : tools, header, this.#plan)
+    }
     if (counted === null) {
       if (llm.endpoint.metered === 'yes') usage.missing = missing
       return
@@ -150,6 +157,7 @@ export class Meter {
     if (usage.partial && missing === 'too_large') usage.missing = missing
     usage.inconsistent = counted.inconsistent
     usage.modalities = counted.modalities.length > 0 ? [...counted.modalities] : null
+    if (!this.#plan.rules.unfinished.includes(String(this.finishReason))) told?.(llm, usage)
   }
 }
 

@@ -6,7 +6,7 @@ import { openersOf, SideDecoder } from './decoder.js'
 import { DocumentReader } from './document-reader.js'
 import { EventSieve } from './event-sieve.js'
 import { EventStreamReader } from './event-stream-reader.js'
-import { Meter } from './meter.js'
+import { Meter, type Told } from './meter.js'
 import type { Plan } from './plan.js'
 
 /** A byte order mark: its first byte, and how many it has. */
@@ -18,8 +18,8 @@ const eventBytes: ReadonlySet<number> = new Set(Buffer.from('deir:\uFEFF'))
 interface TapOptions {
   /** Usage was asked for on the caller's behalf: the event that brings it is removed. */
   readonly takeOut: boolean
-  /** Usage is recorded. Otherwise only the ending is judged, because another request was metered for this reply. */
-  readonly counts: boolean
+  /** Null if its usage is recorded. Otherwise another request is metered for this reply, whose ending alone is judged. */
+  readonly told: Told | null
   /** The reading of a compressed reply may end after the reply: settlement waits from `hold` to `release`. */
   readonly hold: (llm: ModelCall) => void
   readonly release: (llm: ModelCall) => void
@@ -62,7 +62,7 @@ export class UsageTap implements ReplyTap {
   }
 
   get complete (): boolean {
-    return !this.#options.counts || this.lastEventSeen
+    return this.#options.told !== null || this.lastEventSeen
   }
 
   get lastEventSeen (): boolean {
@@ -160,9 +160,9 @@ export class UsageTap implements ReplyTap {
   /** A replayed stream is whole even without events: its caller has all of them. */
   get #cameWhole (): boolean {
     const reader = this.#reader
-    const { counts } = this.#options
-    if (reader === null) return !counts || !isEventStream(this.#headers) || this.#plan.rules.ending === null
-    return reader.whole || (!counts && reader instanceof EventStreamReader && reader.untold)
+    const repeats = this.#options.told !== null
+    if (reader === null) return repeats || !isEventStream(this.#headers) || this.#plan.rules.ending === null
+    return reader.whole || (repeats && reader instanceof EventStreamReader && reader.untold)
   }
 
   #over (aborted: UsageMissing | null): Buffer | null {
@@ -183,9 +183,8 @@ export class UsageTap implements ReplyTap {
     const tooLarge = reader?.overflow === true ? 'too_large' : null
     const broken = reader?.broken === true ? 'parse_error' : null
     const cut = this.#isWhole ? null : 'upstream_abort'
-    if (this.#options.counts) {
-      this.#meter.finish(this.#llm, tooLarge ?? this.#failure ?? cut ?? broken ?? 'no_usage', (name) => textOf(this.#headers[name]) || null)
-    }
+    const unread = tooLarge ?? this.#failure ?? cut ?? broken ?? 'no_usage'
+    this.#meter.finish(this.#llm, unread, (name) => textOf(this.#headers[name]) || null, this.#options.told)
     this.#isRead = true
     this.#onRead?.(this.#isWhole)
     return this.#sieve === null ? this.#halfMark : this.#sieve.end(isExtra)

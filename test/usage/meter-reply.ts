@@ -29,7 +29,7 @@ export function tapOn (llm: ModelCall, headers: Record<string, unknown> = {}, ta
   let release = (): void => {}
   const released = new Promise<void>((resolve) => { release = resolve })
   const hold = (): void => { llm.holds += 1 }
-  const tap = new UsageTap(llm, planOf(usage), headers, { takeOut, counts: true, hold, release: () => { llm.holds -= 1; release() } })
+  const tap = new UsageTap(llm, planOf(usage), headers, { takeOut, told: null, hold, release: () => { llm.holds -= 1; release() } })
   return { tap, released }
 }
 

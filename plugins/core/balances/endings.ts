@@ -84,7 +84,7 @@ function charge (store: GroupStore, found: HoldRecord, amounts: Amounts, reached
     if (found.state === 'closed') record.spent -= before
     else record.held -= before
     if (reached !== null) tellReached(record, scope, id, reached)
-    store.saveBucket(partyKey, id, record, found.state === 'closed' && amount < before)
+    store.saveBucket(partyKey, id, record, amount < (found.state === 'closed' ? before : 0))
   }
 }
 
@@ -95,7 +95,7 @@ function settleAccount (store: GroupStore, found: HoldRecord, scope: Scope, toke
   const isCharged = found.state === 'closed'
   if (found.balances.includes(scope)) account.spent += isCharged ? tokens - found.tokens : tokens
   if (!isCharged) release(account, found, tokens, second)
-  store.saveAccount(key, account, isCharged && tokens < found.tokens)
+  store.saveAccount(key, account, tokens < (isCharged ? found.tokens : 0))
 }
 
 function release (account: AccountRecord, found: HoldRecord, tokens: number, second: number): void {

@@ -52,6 +52,8 @@ export class RequestBody {
   modelAt: Span | null = null
   /** Where a large JSON body names the model, in the bytes to send; null where nobody has looked for it. */
   modelPlaces: readonly Span[] | null = null
+  /** Its work may go on after the reply, or without its caller. Set by the limits plugin. */
+  goesOn = false
   /** Further models that it names; the upstream may use any of them. */
   otherModels: readonly string[] = none
   /** Those of them that may replace the one asked for. */

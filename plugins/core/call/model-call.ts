@@ -30,8 +30,11 @@ export class ModelCall {
   /** A UUID, for settlement, ledger and `x-request-id`. */
   readonly id: string = randomUUID()
   readonly startedAt: number = performance.now()
-  /** The same by the system's clock, which may be set while the process runs. `performance.timeOrigin` does not follow that. */
-  readonly arrivedAt: number = Date.now()
+  /**
+   * The same by the system's clock, which may be set while the process runs. `performance.timeOrigin` does not follow that. Of one that
+   * told what an earlier request used, the time of that: it has the prices.
+   */
+  arrivedAt: number = Date.now()
   readonly endpoint: Endpoint
   /** The canonical path and query, without any credential: what routing, policy, metrics and the upstream see. */
   readonly url: string

@@ -110,6 +110,8 @@ export interface Notes {
   read: (name: string) => string | null | Promise<string | null>
   /** Remembers a text for `ttlMs` milliseconds. */
   write: (name: string, text: string, ttlMs: number) => void | Promise<void>
+  /** Reads and forgets: only one of all who take a text gets it. Without it, what a response in the background used is never charged. */
+  take?: (name: string) => string | null | Promise<string | null>
 }
 
 /** Where the requests of a group go: an upstream or a pool of them. */

@@ -40,6 +40,7 @@ export const generateContentUsage: UsageRules = {
   model: ['modelVersion'],
   id: ['responseId'],
   finish: ['candidates.*.finishReason'],
+  unfinished: [],
   created: [],
   sequence: [],
   errors: ['error'],

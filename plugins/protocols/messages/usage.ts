@@ -18,6 +18,7 @@ export const messagesUsage: UsageRules = {
   model: ['message.model', 'model'],
   id: ['message.id', 'id'],
   finish: ['message.stop_reason', 'delta.stop_reason', 'stop_reason'],
+  unfinished: [],
   created: [],
   sequence: [],
   errors: ['error'],

@@ -33,7 +33,8 @@ const output = {
 
 /**
  * https://platform.openai.com/docs/api-reference/responses
- * A retrieved response repeats the usage of its creation, so only creation and compaction are metered.
+ * A retrieved response repeats the usage of its creation, so only creation and compaction are metered. One in the background is the first
+ * to tell it.
  */
 export const responses = defineProtocol({
   name: 'responses',
@@ -69,7 +70,7 @@ export const responses = defineProtocol({
       output,
     },
     { id: 'responses.input_tokens', path: 'responses/input_tokens', schema: 'responses.input_tokens', modelField: 'model' },
-    { id: 'responses.cancel', path: 'responses/:id/cancel', body: 'none' },
+    { id: 'responses.cancel', path: 'responses/:id/cancel', body: 'none', replays: responsesUsage },
     { id: 'responses.input_items', path: 'responses/:id/input_items', method: 'GET', body: 'none' },
     { id: 'responses.retrieve', path: 'responses/:id', method: 'GET', body: 'none', replays: responsesUsage },
     { id: 'responses.delete', path: 'responses/:id', method: 'DELETE', body: 'none' },

@@ -54,6 +54,7 @@ export const responsesUsage: UsageRules = {
   model: ['model', 'response.model'],
   id: ['id', 'response.id'],
   finish: ['choices.*.finish_reason', 'status', 'response.status'],
+  unfinished: ['queued', 'in_progress'],
   created: ['response.created_at'],
   sequence: ['sequence_number'],
   errors: ['error', 'response.error'],

@@ -16,13 +16,19 @@ export type Entries = readonly Entry[]
 
 const nothing = (): void => {}
 
-/** False if the disk accepts nothing. Synchronous, because the package ends the process when an asynchronous write fails so. */
-export function saveEntries ({ writeDurable, spent, notes }: DurableFile, entries: Entries): boolean {
+/**
+ * False if the disk accepts nothing. Synchronous, because the package ends the process when an asynchronous write fails so. `absent` gets
+ * those to remove that are not there.
+ */
+export function saveEntries (file: DurableFile, entries: Entries, absent = new Set<Entry | undefined>()): boolean {
+  const { writeDurable, spent, notes } = file
   try {
     writeDurable(() => {
-      for (const [table, name, value, isLess] of entries) {
-        if (value === null) (table === 'spent' ? spent : notes).removeSync(name)
-        else if (table === 'notes') notes.putSync(name, value)
+      for (const entry of entries) {
+        const [table, name, value, isLess] = entry
+        if (value === null) {
+          if (!(table === 'spent' ? spent : notes).removeSync(name)) absent.add(entry)
+        } else if (table === 'notes') notes.putSync(name, value)
         // Another process may have stored a newer value.
         else if (isLess === true || numberOf(value) > numberOf(spent.get(name))) spent.putSync(name, value)
       }
@@ -38,8 +44,8 @@ function numberOf (value: Spent | undefined): number {
 }
 
 /**
- * The thread's side: saves the entries of each message, and answers each whether they could be saved; null ends it. Messages that came
- * while the disk was busy share one transaction.
+ * The thread's side: saves the entries of each message, and answers each whether they could be saved, and its last one was there if it
+ * is to be removed; null ends it. Messages that came while the disk was busy share one transaction.
  */
 export async function serveDurable (port: MessagePort | null, path: string): Promise<void> {
   if (port === null) return
@@ -48,8 +54,9 @@ export async function serveDurable (port: MessagePort | null, path: string): Pro
   const save = (): void => {
     const together = waiting
     waiting = []
-    const isSaved = saveEntries(file, together.flat())
-    for (let count = together.length; count > 0; count -= 1) port.postMessage(isSaved)
+    const absent = new Set<Entry | undefined>()
+    const isSaved = saveEntries(file, together.flat(), absent)
+    for (const entries of together) port.postMessage(isSaved && !absent.has(entries.at(-1)))
   }
   port.on('message', (entries: Entries | null) => {
     if (entries === null) {
@@ -72,7 +79,7 @@ export class DurableThread {
     this.#path = path
   }
 
-  /** False if the entries could not be saved. */
+  /** False if the entries could not be saved, or the last one, to be removed, was not there. */
   async save (entries: Entries): Promise<boolean> {
     if (this.#isClosed) return false
     this.#worker ??= this.#begin()

@@ -75,6 +75,26 @@ t.test('a settlement that waits when its process ends is in, and on the disk', a
   await restored.close()
 })
 
+t.test('what is given back later is given back on the disk', async (t) => {
+  const path = t.testdir({})
+  const files = await openLmdb(path, 'boot-1')
+  const balances = lmdbBalances(files, { holdTtlMs: 60_000, checkpointMs: 5 })
+  const bucket = { id: 'day', unit: 'tokens' as const, amount: 1_000, endsAt: null, scope: 'group' as const }
+  const settle = async (id: string, tokens: number): Promise<void> => {
+    await balances.settle({ id, group: 'chat', key: 'ci', tokens, late: ['group'], lateBuckets: [bucket] })
+  }
+  await settle('a', 500)
+  while (files.transaction(() => files.spent.get('g:chat')) !== 500) await new Promise((resolve) => setTimeout(resolve, 5))
+  await settle('a:told', -490)
+  await balances.close()
+  await files.close()
+  const restored = await openLmdb(path, 'boot-2')
+  const again = lmdbBalances(restored, { holdTtlMs: 60_000 })
+  t.match([await again.read('chat'), await again.readBucket('day', 'chat')], [{ spent: 10 }, { spent: 10 }])
+  await again.close()
+  await restored.close()
+})
+
 t.test('what is being saved when its process ends does not replace what is newer', async (t) => {
   const path = t.testdir({})
   const files = await openLmdb(path, 'boot-1')

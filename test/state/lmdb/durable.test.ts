@@ -27,6 +27,8 @@ t.test('a thread saves what comes through its port, until it is told to end', as
   t.strictSame(spent, [7, [3, 5, 0, Infinity], undefined])
   t.strictSame(await ask([['notes', 'a', { text: 'one', until: 9 }], ['notes', 'b', { text: 'two', until: 9 }]]), [true])
   t.strictSame(await ask([['notes', 'b', null]]), [true])
+  t.strictSame(await ask([['notes', 'b', null]]), [false], 'what is not there is removed by nobody')
+  t.strictSame(await ask([['notes', 'b', null], ['notes', 'd', { text: 'four', until: 9 }]]), [true])
   t.strictSame(stored(() => [files.notes.get('a'), files.notes.get('b')]), [{ text: 'one', until: 9 }, undefined])
 
   const closed = once(port1, 'close')
