@@ -80,7 +80,9 @@ t.test('every query tells what is in the usage store', { skip: withoutPostgres }
   }
   const page = readFileSync(new URL('../../docs/usage-store.md', import.meta.url), 'utf8')
   t.same(await server.ask(/```sql\n([^]*?)```/.exec(page)?.[1] ?? ''), [
-    { team: 'search', currency: 'USD', sum: '101.75' }, { team: null, currency: 'EUR', sum: '7' }, { team: null, currency: 'USD', sum: '2' },
+    { team: 'search', currency: 'USD', sum: '101.75' },
+    { team: null, currency: 'EUR', sum: '7' },
+    { team: null, currency: 'USD', sum: '2' },
   ], 'the query of the page')
   for (const { title, targets } of panels) for (const { rawSql } of targets) t.notMatch(filled(rawSql, []), /\$/, title)
 })
