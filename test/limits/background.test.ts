@@ -1,14 +1,15 @@
 /** What a response in the background used is told by a later request: it replaces what was charged, once. */
 import { setTimeout as wait } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
-import type { FastifyInstance } from 'fastify'
+import httpProxy from '@fastify/http-proxy'
+import Fastify, { type FastifyInstance } from 'fastify'
 import t from 'tap'
 import { gatewayOf } from '../../plugins/core/gateway.js'
-import type { LlmGatewayOptions } from '../../plugins/index.js'
+import llmGateway, { proxyOptions, type LlmGatewayOptions } from '../../plugins/index.js'
 import { currentBuckets } from '../../plugins/limits/budgets.js'
 import { memoryNotes } from '../../plugins/core/upstream/memory-notes.js'
 import { memoryBalances, memoryLedger, type LedgerRecord, type Notes, type State } from '../../plugins/state/index.js'
-import { call, everyProtocol, listen, read, secret, startGateway } from '../helpers/gateway.js'
+import { call, everyProtocol, listen, read, secret, startGateway, watchSettled } from '../helpers/gateway.js'
 import { startUpstream, type Script, type Upstream } from '../helpers/upstream.js'
 import { engines } from '../state/engines.js'
 import { pricingBy } from './setup.js'
@@ -225,6 +226,55 @@ t.test('without a ledger, or a price, the difference is charged all the same', a
     const [{ id = '' } = {}] = currentBuckets({ budgets: [{ cost: 10, period: 'month' }] }, 'USD', Date.now()) ?? []
     t.match(await balances.readBucket(id, 'all'), { spent: 40, held: 0 })
   }
+})
+
+t.test('mounts of a host charge it, too, in each way in which they send', async (t) => {
+  const upstream = await startUpstream(t)
+  const used = counts(30, 4)
+  const done = response('completed', used)
+  for (const mount of [{}, proxyOptions()]) {
+    for (const [script, path] of [
+      [json(done), 'resp_1'],
+      [stream(['response.in_progress', response('in_progress')], ['response.completed', done]), 'resp_1?stream=true'],
+    ] as const) {
+      const [balances, app] = [memoryBalances(), Fastify()]
+      t.teardown(() => app.close())
+      await app.register(llmGateway, {
+        routes: false,
+        groups: { all: { protocols: everyProtocol, limits: { balance } } },
+        keys: [{ id: 'caller', group: 'all', secret }],
+        limits: { balances },
+      })
+      await app.register(httpProxy, { upstream: upstream.url, ...mount })
+      const settled = watchSettled(app)
+      const url = `${await listen(app)}/v1/responses`
+      upstream.queue(queued, script)
+      await read(await call(url, { body: JSON.stringify(asked) }).reply)
+      await settled.next()
+      await spent(balances, held)
+      await read(await call(`${url}/${path}`, { method: 'GET' }).reply)
+      await spent(balances, 34)
+    }
+  }
+})
+
+t.test('a pool charges by the name that its member has for the model', async (t) => {
+  const upstream = await startUpstream(t)
+  const [balances, ledger, notes] = [memoryBalances(), memoryLedger(), memoryNotes()]
+  const target = { url: upstream.url, credential: 'x', models: { m: 'theirs' } }
+  const { make, ask } = await open(t, upstream, { balances, ledger, notes }, {
+    upstreams: { a: target, b: { ...target, priceFactor: 2 } },
+    pools: { both: { members: ['b', { upstream: 'a', tier: 2 }] } },
+    groups: { all: { protocols: everyProtocol, upstream: 'both', limits: { balance } } },
+    keys: [{ id: 'caller', group: 'all', secret }],
+    prices: { currency: 'USD', models: { theirs: { input: 1, output: 10, reasoning: 10 } } },
+  })
+  await make(json({ ...response('queued'), model: 'theirs' }))
+  await noted(notes)
+  await ask(json({ ...response('completed', counts(30, 4)), model: 'theirs' }))
+  await spent(balances, 34)
+  const told = { model: 'm', upstreamModel: 'theirs', cost: '0.00014', charged: 34 - held, bill: { factor: '2' } }
+  t.match((await recordsOf(ledger)).at(-1), told)
 })
 
 t.test('where nothing can be remembered, it stays charged what it held', async (t) => {
