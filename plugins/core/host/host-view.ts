@@ -13,6 +13,7 @@ declare module 'fastify' {
     readonly llm: ModelRequest | null
   }
   interface FastifyInstance {
+    /** What a host can do with the gateway. */
     readonly llm: ModelGateway
   }
   interface FastifyContextConfig {
