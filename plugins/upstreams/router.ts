@@ -1,10 +1,10 @@
 import { gatewayError, type GatewayError } from '../core/errors/gateway-error.js'
 import { givenUpstream } from '../core/upstream/given-upstream.js'
+import { compileGlobs } from '../core/config/glob.js'
 import { lastText } from '../core/body/json-text.js'
 import type { ModelCall } from '../core/call/model-call.js'
 import type { Group } from '../core/types.js'
 import type { Destination, Upstream } from '../core/upstream/upstream.js'
-import { compileGlobs } from './globs.js'
 
 interface Route {
   readonly takes: (model: string) => boolean

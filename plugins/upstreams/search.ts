@@ -3,7 +3,6 @@ import type { ModelCall } from '../core/call/model-call.js'
 import type { AffinityKey } from './affinity.js'
 import { choose, noModel, type Ask } from './choice.js'
 import type { Member } from './member.js'
-import { noticeChangedSecrets } from './changed-secrets.js'
 import type { Pool } from './pool.js'
 import type { Surroundings } from './surroundings.js'
 import { affinityKeyOf } from './affinity-key.js'
@@ -64,5 +63,18 @@ export class Search implements Ask {
   refused (): void {
     const last = this.tried.at(-1)
     if (last !== undefined) this.refusedBy.push(last.health.account.name)
+  }
+}
+
+/**
+ * Lets members whose secret was refused, or could not be had, take requests again once they have another secret: from a new configuration,
+ * their file or their function. Otherwise only a request asks for a secret, and a member that is out gets none.
+ */
+function noticeChangedSecrets (members: readonly Member[]): void {
+  for (const { health, upstream: { secret } } of members) {
+    if (!health.isRefused) continue
+    const current = secret.current()
+    if (typeof current === 'string') health.meet(current)
+    else current?.then((later) => health.meet(later), () => {})
   }
 }

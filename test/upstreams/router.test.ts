@@ -1,7 +1,7 @@
 import t from 'tap'
 import type { Group } from '../../plugins/core/types.js'
 import type { Destination, Upstream } from '../../plugins/core/upstream/upstream.js'
-import { compileGlobs } from '../../plugins/upstreams/globs.js'
+import { compileGlobs } from '../../plugins/core/config/glob.js'
 import { modelsAnswer } from '../../plugins/upstreams/model-list.js'
 import { Router } from '../../plugins/upstreams/router.js'
 import { requestTo, upstreamOf, type Asked } from './request.js'

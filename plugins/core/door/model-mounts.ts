@@ -4,7 +4,7 @@ import type { Resolve } from '../url/resolve.js'
 import { segmentsOf } from '../url/segments.js'
 
 /** What of the gateway may still change while plugins are registered. */
-interface GatewayParts {
+interface LateParts {
   readonly prefix: string
   readonly resolve: Resolve
 }
@@ -15,11 +15,11 @@ interface GatewayParts {
  */
 export class ModelMounts {
   readonly #app: FastifyInstance
-  readonly #gateway: GatewayParts
+  readonly #gateway: LateParts
   readonly #known = new Map<string, boolean>()
   readonly #guarded = new Map<string, boolean>()
 
-  constructor (app: FastifyInstance, gateway: GatewayParts) {
+  constructor (app: FastifyInstance, gateway: LateParts) {
     this.#app = app
     this.#gateway = gateway
   }

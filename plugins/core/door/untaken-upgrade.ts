@@ -24,7 +24,7 @@ interface Upgrade {
 }
 
 /** What of the gateway may still change while plugins are registered. */
-interface GatewayParts {
+interface LateParts {
   readonly resolve: Resolve
   readonly setAside: (raw: IncomingMessage) => void
 }
@@ -34,7 +34,7 @@ interface GatewayParts {
  * model request, its caller would wait for ever. So an upgrade that nobody has taken after a while is routed like any request, and the door
  * answers it.
  */
-export function answerUntaken (app: FastifyInstance, gateway: GatewayParts): void {
+export function answerUntaken (app: FastifyInstance, gateway: LateParts): void {
   const waiting = new Map<Upgrade, NodeJS.Timeout>()
 
   function end (upgrade: Upgrade, answer: () => void): void {
@@ -64,7 +64,7 @@ export function answerUntaken (app: FastifyInstance, gateway: GatewayParts): voi
  * its listener is not the only one. `isHeard` may be false on a further address of `localhost`: Fastify listens there, and hands upgrades
  * to its server whether that has a listener or not.
  */
-function watchUpgrades ({ server }: FastifyInstance, gateway: GatewayParts, watch: (upgrade: Upgrade, isHeard: boolean) => void): void {
+function watchUpgrades ({ server }: FastifyInstance, gateway: LateParts, watch: (upgrade: Upgrade, isHeard: boolean) => void): void {
   const { emit } = server
   Object.assign(server, {
     emit (...args: [event: string, raw?: unknown, socket?: unknown, head?: unknown]): boolean {
@@ -82,7 +82,7 @@ function watchUpgrades ({ server }: FastifyInstance, gateway: GatewayParts, watc
   })
 }
 
-function isOurs ({ resolve }: GatewayParts, { method, url, headers }: IncomingMessage): boolean {
+function isOurs ({ resolve }: LateParts, { method, url, headers }: IncomingMessage): boolean {
   const asked = String(url)
   return resolve(methodAsked({ method: String(method), headers }), asked, headers) !== null || readBeside(withoutQuery(asked)) !== null
 }

@@ -1,7 +1,6 @@
 /** The endpoint table, indexed by the segments that follow the version prefix. */
 import { endpoints, familyOf, modelLists } from '../../protocols/index.js'
 import type { Caller, Endpoint, Family } from '../../protocols/index.js'
-import { modelName } from './model-name.js'
 
 /** Endpoints of a tail, one for each method, and the model if it is in the path. */
 export interface TailMatch {
@@ -110,4 +109,18 @@ function matchModelList (segments: readonly string[], tail: string, caller: Call
   if (segments.length === 1) return { endpoints: lists.list, model: null, tail }
   const model = modelName(tail.slice('models/'.length))
   return model === null ? null : { endpoints: lists.retrieve, model, tail }
+}
+
+// `%2F` inside a model, `%3A` and `%40` because clients encode `:` and `@` of a model id, `%2B` for `+`. Nothing else: `%2e`, `%5c`, `%00`,
+// `%25` could each mean one thing here and another to the next reader.
+const triplets: ReadonlyMap<string, string> = new Map([['%2F', '/'], ['%3A', ':'], ['%40', '@'], ['%2B', '+']])
+
+/**
+ * The model that a part of the path names, decoded exactly once; null if it contains anything that is not plainly a model id. A model may
+ * contain `/`, `:` and `@`, but no empty and no dot segments.
+ */
+function modelName (raw: string): string | null {
+  if (!/^(?:[A-Za-z0-9._~:/@+=,()!*-]|%2F|%3A|%40|%2B)+$/i.test(raw)) return null
+  const name = raw.replace(/%../g, (triplet) => String(triplets.get(triplet.toUpperCase())))
+  return /(?:^|\/)\.{0,2}(?:\/|$)/.test(name) ? null : name
 }

@@ -3,7 +3,6 @@ import { OptionError } from '../../core/config/options.js'
 import { readPassword, withPassword } from '../password.js'
 import { loadRedis } from '../peer.js'
 import type { Client } from './ready.js'
-import { leavesReplica } from './replica.js'
 import { hearAsking } from './unheard.js'
 import type { StateConfig } from '../types.js'
 
@@ -61,6 +60,19 @@ export async function connector (config: StateConfig, timeoutMs: number): Promis
     follow(node)
     hearAsking(node)
   })
+}
+
+/**
+ * Whether an error means that the connection should be made anew: its server was a primary and is a replica now, and its address may lead
+ * to the new primary. True at most once every `everyMs`, because a replica still reads.
+ */
+function leavesReplica (everyMs: number): (error: Error) => boolean {
+  let leftAt = -Infinity
+  return ({ message }) => {
+    const leaves = /\bREADONLY /.test(message) && performance.now() - leftAt >= everyMs
+    if (leaves) leftAt = performance.now()
+    return leaves
+  }
 }
 
 /** Login of the configured node, for the nodes that it names: the cluster tells only their host and port. */

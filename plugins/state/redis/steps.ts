@@ -124,7 +124,7 @@ steps.readBucket = function (a)
 end
 `
 
-/** A step that fails, fails alone: its error is its answer. The error of a replica is for the client: see `replica.ts`. */
+/** A step that fails, fails alone: its error is its answer. The error of a replica is for the client: see `connect.ts`. */
 const run = `
 local function take (step, arguments)
   local ok, answer = pcall(step, arguments)
