@@ -4,6 +4,7 @@
 export const credentialHeaders: readonly string[] = [
   'authorization', 'proxy-authorization', 'api-key', 'x-api-key', 'x-goog-api-key', 'cookie',
   'apikey', 'ocp-apim-subscription-key', 'x-auth-token', 'x-access-token', 'x-authorization', 'x-goog-iam-authorization-token',
+  'x-forwarded-authorization',
   // Browsers' sockets have a key in it (`openai-insecure-api-key.KEY`).
   'sec-websocket-protocol',
 ]
@@ -22,15 +23,18 @@ export const signInHeaders: readonly string[] = [
 
 /**
  * What proxies and content networks in front add about a caller: its address, country or certificate, or its identity at a sign-in.
+ * All of Envoy's: others tell names of services here, or would be orders to a provider's Envoy.
  * Providers behind Cloudflare answer 403 if its own headers come from elsewhere (error 1000); those of its AI Gateway are for callers to
  * set.
  */
 export const frontHeaders = new RegExp(`^(?:${[
   'x-forwarded', 'x-original-forwarded-', '(?:x-)?(?:true-|cluster-|fastly-|fly-|azure-)?client-?ip$', 'x-azure-socketip$',
-  'do-connecting-ip$', 'cf-(?!aig-)', 'cloudfront-', 'x-appengine-', 'x-envoy-(?:external|peer)-', 'x-vercel-(?!ai-)',
+  'do-connecting-ip$', 'cf-(?!aig-)', 'cloudfront-', 'x-appengine-', 'x-envoy-', 'x-vercel-(?!ai-)',
   '(?:x-)?(?:ssl-client-|client-(?:cert|verify))', 'x-arr-clientcert$', 'x-amzn-(?:ava|oidc|mtls|tls)-', 'x-auth-request-',
   'x-goog-(?:authenticated-user|iap)-', 'x-ms-(?:client-principal|token-aad)', 'x-pomerium-', 'x-authentik-', 'tailscale-user-',
-  '(?:x-)?(?:remote|webauth)-(?:user|groups|name|email)',
+  '(?:x-)?(?:remote|webauth)-(?:user|groups|name|email)', 'x-(?:consumer|authenticated)-',
+  'x-(?:anonymous-consumer|credential-identifier|(?:(?:apigateway|endpoint)-api-)?userinfo|(?:raw-)?id-token)$',
+  'x-amzn-(?:request|lambda)-context$',
 ].join('|')})`)
 
 /**

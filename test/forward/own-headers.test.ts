@@ -11,7 +11,7 @@ const payload = { model: 'm', messages: [{ role: 'user', content: 'x' }] }
 /** Written out, and not read from where the rule has them: each that is missing there would be sent on. `authorization` has the key. */
 const secretHeaders = [
   'proxy-authorization', 'api-key', 'x-api-key', 'x-goog-api-key', 'cookie', 'apikey', 'ocp-apim-subscription-key', 'x-auth-token',
-  'x-access-token', 'x-authorization', 'x-goog-iam-authorization-token', 'sec-websocket-protocol',
+  'x-access-token', 'x-authorization', 'x-goog-iam-authorization-token', 'x-forwarded-authorization', 'sec-websocket-protocol',
   'cf-access-jwt-assertion', 'cf-access-token', 'cf-access-client-id', 'cf-access-client-secret', 'x-goog-iap-jwt-assertion',
   'x-serverless-authorization', 'x-amzn-oidc-data', 'x-amzn-oidc-accesstoken', 'x-amzn-oidc-identity', 'x-auth-request-access-token',
   'x-ms-token-aad-access-token', 'x-ms-token-aad-id-token', 'x-ms-token-aad-refresh-token', 'x-ms-client-principal',
@@ -62,11 +62,17 @@ t.test('what a proxy in front tells of a caller is not for providers, and what n
     'x-forwarded-for', 'x-original-forwarded-for', 'x-envoy-external-address', 'x-appengine-user-ip', 'client-cert', 'x-client-cert',
     'ssl-client-verify', 'x-amzn-mtls-clientcert', 'x-amzn-oidc-identity', 'x-auth-request-email', 'x-goog-authenticated-user-email',
     'x-ms-client-principal-name', 'x-pomerium-claim-email', 'x-authentik-email', 'tailscale-user-login', 'remote-user', 'x-remote-user',
-    'x-webauth-user', 'x-azure-socketip', 'x-envoy-peer-metadata', 'x-amzn-tls-version', 'x-goog-iap-id', 'x-ms-token-aad-expires-on',
+    'x-webauth-user', 'x-azure-socketip', 'x-envoy-peer-metadata', 'x-envoy-decorator-operation', 'x-amzn-tls-version', 'x-goog-iap-id',
+    'x-ms-token-aad-expires-on', 'x-consumer-id', 'x-consumer-username', 'x-credential-identifier', 'x-anonymous-consumer', 'x-userinfo',
+    'x-authenticated-userid', 'x-id-token', 'x-raw-id-token', 'x-apigateway-api-userinfo', 'x-endpoint-api-userinfo',
+    'x-amzn-request-context',
     'x-ssl-client-s-dn', 'ssl-client-subject-dn', 'x-arr-clientcert', 'x-amzn-ava-user-context', 'remote-groups', 'remote-email',
     'x-vercel-forwarded-for', 'x-vercel-ip-city', 'x-vercel-sc-headers', 'forwarded', 'x-real-ip', 'baggage',
   ]
-  const ofPath = ['x-original-url', 'x-rewrite-url', 'x-original-uri']
+  const ofPath = [
+    'x-original-url', 'x-rewrite-url', 'x-original-uri', 'x-envoy-original-path', 'x-waws-unencoded-url', 'x-ms-original-url',
+    'x-forwarded-uri', 'x-request-uri',
+  ]
   const kept = {
     'cf-aig-metadata': '{}',
     'x-ms-client-request-id': '1',

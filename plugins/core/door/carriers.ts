@@ -3,9 +3,13 @@ import { credentialHeaders, gatewayHeaders, signInHeaders } from '../../protocol
 
 const carriers = new Set([...credentialHeaders, ...signInHeaders, ...gatewayHeaders])
 
-/** Headers from which some frameworks take the method or the path, so that the request would not be the one that was decided about. */
+/**
+ * Headers from which some frameworks take the method or the path, so that the request would not be the one that was decided about. Those of
+ * the path repeat the caller's address as it came to a server in front, and so the key in its query: Envoy's and Azure App Service's, too.
+ */
 export const overrides: readonly string[] = [
   'x-http-method-override', 'x-http-method', 'x-method-override', 'x-original-url', 'x-original-uri', 'x-rewrite-url',
+  'x-envoy-original-path', 'x-waws-unencoded-url', 'x-ms-original-url', 'x-forwarded-uri', 'x-request-uri',
 ]
 
 // Headers of this connection (RFC 9110 7.6.1, 7.8; RFC 9113 8.2.2), or answered here (`expect`). undici sends none of them.
@@ -28,7 +32,7 @@ export function dropCredentials (headers: IncomingHttpHeaders): void {
   dropConnection(headers)
 }
 
-/** Removes headers that concern only the caller's connection to this server, and those that override method or path. */
+/** Removes headers that concern only the caller's connection to this server, and those of another method or path. */
 export function dropConnection (headers: IncomingHttpHeaders): void {
   for (const name in headers) {
     if (ofConnection.includes(name.replaceAll('_', '-'))) delete headers[name]
