@@ -1,11 +1,14 @@
 import { spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { connect as connectTo, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
 import pg from 'pg'
 import type { LedgerRecord } from '../../plugins/state/index.js'
-import { connect } from '../../plugins/state/usage-store/connection.js'
+import { connect, migrate } from '../../plugins/state/usage-store/connection.js'
+import { freePort } from '../helpers/free-port.js'
 import { startPostgres, withoutPostgres } from './postgres-server.js'
 import { agrees, arrive, folder, host, idsIn, keep, records, storeOf } from './usage-store.js'
 
@@ -220,6 +223,35 @@ t.test('a usage store in trouble', { skip: withoutPostgres }, async (t) => {
     t.same(told, [])
   })
 
+  t.test('the server itself ends what takes too long, and sooner what waits for a lock', async (t) => {
+    const { ask, close } = await connect({ url: server.url, password: null, timeoutMs: 400 })
+    t.teardown(close)
+    await t.rejects(ask('SELECT pg_sleep(20)'), { code: '57014' })
+    const other = new pg.Client({ connectionString: server.url })
+    await other.connect()
+    t.teardown(async () => await other.end())
+    await other.query('SELECT pg_advisory_lock(1)')
+    await t.rejects(ask('SELECT pg_advisory_lock(1)'), { code: '55P03' })
+  })
+
+  t.test('a newer version that makes the tables at the same moment keeps them as its own', async (t) => {
+    const { schema, ...store } = storeOf(server)
+    const newer = new pg.Client({ connectionString: server.url })
+    await newer.connect()
+    t.teardown(async () => await newer.end())
+    await newer.query('BEGIN')
+    await newer.query(`SELECT pg_advisory_xact_lock(hashtext('${schema}'))`)
+    await newer.query(`CREATE SCHEMA ${schema}`)
+    await newer.query(`CREATE TABLE ${schema}.version AS SELECT 99 AS version`)
+    const connection = await connect({ ...store, password: null, timeoutMs: 30_000 })
+    t.teardown(connection.close)
+    const migrated = migrate(connection, schema)
+    while ((await server.ask("SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")).length === 0) await pause(10)
+    await newer.query('COMMIT')
+    await migrated
+    t.same(await server.ask(`SELECT version FROM ${schema}.version`), [{ version: 99 }])
+  })
+
   t.test('a server that hangs holds neither records nor the end', async (t) => {
     const store = storeOf(server, { timeoutMs: 300 })
     const path = folder(t)
@@ -269,4 +301,19 @@ t.test('a password in a file is that of a server behind a socket, too, whatever 
     t.same(await ask('SELECT current_user AS name'), [{ name: 'gateway' }], url)
     await close()
   }
+  // Neither client nor server ends a connection that lacks its password, for a minute.
+  const open = new Set<Socket>()
+  const between = createServer((socket) => {
+    open.add(socket.once('close', () => open.delete(socket)))
+    const to = connectTo(Number(port), '127.0.0.1')
+    for (const each of [socket, to]) each.on('error', () => {})
+    socket.pipe(to).pipe(socket)
+  })
+  const at = await freePort()
+  between.listen(at, '127.0.0.1')
+  await once(between, 'listening')
+  t.teardown(() => between.close())
+  const url = `postgres://gateway@127.0.0.1:${at}/postgres`
+  await t.rejects(connect({ url, password: null, timeoutMs: 5_000 }), { message: /password must be a string/ })
+  while (open.size > 0) await pause(10)
 })

@@ -129,6 +129,40 @@ t.test('retries are a fifth of what runs, and three always', async () => {
   }))
 })
 
+t.test('of so many requests so many may be retries', async (t) => {
+  for (const [running, retries] of [[0, 3], [19, 3], [20, 4], [24, 4], [25, 5], [100, 20]] as const) {
+    const budget = new RetryBudget()
+    for (let i = 0; i < running; i += 1) budget.begin()
+    let taken = 0
+    while (budget.take()) taken += 1
+    t.equal(taken, retries, `of ${running}`)
+  }
+})
+
+t.test('a retry that waits makes no room for itself', async (t) => {
+  const budget = new RetryBudget()
+  for (let i = 0; i < 20; i += 1) budget.begin()
+  for (let i = 0; i < 4; i += 1) budget.take()
+  const told: string[] = []
+  const wait = (name: string): void => {
+    const placed = (): void => {
+      budget.leave(placed)
+      told.push(name)
+    }
+    budget.wait(placed)
+  }
+  wait('first')
+  wait('second')
+  budget.give()
+  t.same(told, [], 'of 18 that run three are retries')
+  budget.give()
+  t.same(told, ['first'])
+  budget.give()
+  t.same(told, ['first', 'second'])
+  t.equal(budget.take(), true, 'of 20 again a fourth one may run')
+  t.equal(budget.take(), false)
+})
+
 function allowance (budget: RetryBudget): Allowance {
   return new Allowance(3, 60_000, { budget, now: () => 0 })
 }
