@@ -75,7 +75,7 @@ async function registerOverload (app: FastifyInstance, options: Options): Promis
   checkOverloadOptions(options)
   const gateway = joinGateway(app)
   if (!watched.has(gateway)) await registerPressure(app, options)
-  const { maxActive, maxHeldBytes = memoryBytes() / 4 } = options
+  const { maxActive, maxHeldBytes = defaultHeldBytes() } = options
   const { held, running } = takenIn(gateway)
   const memory = new BodyMemory(maxHeldBytes, () => gateway.recorder.shed('body_memory'), held)
   gateway.bodyMemory = memory
@@ -89,6 +89,11 @@ async function registerOverload (app: FastifyInstance, options: Options): Promis
     if (llm === null || reason === null) done()
     else shed(gateway, llm, reason, request, reply)
   })
+}
+
+/** `maxHeldBytes` of each of so many processes that share the memory: a quarter of it for all together. */
+export function defaultHeldBytes (processes = 1): number {
+  return Math.floor(memoryBytes() / 4 / processes)
 }
 
 /** Memory of the container if it is limited, otherwise of the machine; 0 means unknown. */

@@ -25,7 +25,7 @@ export interface OverloadOptions {
   /**
    * Maximum number of bytes that request bodies of more than 256 KiB may take together, from their arrival to the end of their requests, in
    * each process. A single one may be larger.
-   * @defaultValue a quarter of the memory of the machine or container
+   * @defaultValue a quarter of the memory of the machine or container; of `listen.workers` each has its part of that
    */
   maxHeldBytes?: number
   /**

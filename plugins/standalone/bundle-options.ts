@@ -1,8 +1,10 @@
 import { hostsOf, type ConsoleOptions } from '../console/index.js'
 import type { LlmGatewayOptions } from '../index.js'
+import { defaultHeldBytes } from '../overload/index.js'
 import type { UpstreamOptions } from '../upstreams/index.js'
 import type { ProcessPeers } from './process-peers.js'
 import type { State } from '../state/types.js'
+import { workersOf } from './config.js'
 import type { GatewayConfig } from './config-types.js'
 
 /** What survives a reload. */
@@ -35,7 +37,7 @@ export function bundleOptions (config: GatewayConfig, { simulator, cells, peers,
   })
   return {
     ...parts,
-    overload: config.overload ?? {},
+    overload: config.overload === false ? false : { maxHeldBytes: defaultHeldBytes(workersOf(config)), ...config.overload },
     auth: { failures: authFailures, ...config.auth },
     upstreams: Object.fromEntries(entries),
     // The app that takes over keeps what is known of the upstreams' health.

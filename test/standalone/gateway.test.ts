@@ -1,5 +1,7 @@
+import { totalmem } from 'node:os'
 import Fastify from 'fastify'
 import t from 'tap'
+import { bundleOptions } from '../../plugins/standalone/bundle-options.js'
 import { parseConfig } from '../../plugins/standalone/config.js'
 import { createGateway, noCompiler } from '../../plugins/standalone/gateway.js'
 
@@ -126,4 +128,16 @@ t.test('a route that had a schema would fail the start', async (t) => {
   t.teardown(async () => await app.close())
   app.get('/', { schema: { querystring: { type: 'object' } } }, async () => ({}))
   await t.rejects(async () => await app.ready(), { message: 'no route of the gateway has a schema' })
+})
+
+t.test('workers share what large bodies may take of the memory, unless the file says how much each may', async (t) => {
+  const most = (more: string): unknown => {
+    const config = parseConfig(`upstreams: { a: { simulate: true } }\ngroups: { a: { protocols: [messages] } }\n${more}`, {})
+    return Object(bundleOptions(config, { simulator: null, state: null, cells: {}, consolePath: '/c' }).overload).maxHeldBytes
+  }
+  const alone = Number(most(''))
+  t.ok(alone > 0 && alone <= totalmem() / 4)
+  t.equal(Number(most('listen: { workers: 4 }')), Math.floor(alone / 4), 'each has a fourth')
+  t.equal(most('listen: { workers: 4 }\noverload: { maxHeldBytes: 77 }'), 77)
+  t.equal(most('overload: false'), undefined)
 })
