@@ -16,7 +16,7 @@ import { mountPrefix } from './url/mount-prefix.js'
 import { createResolve, type Resolve } from './url/resolve.js'
 import { ignoreOffers } from './door/offered-upgrade.js'
 import { silentRecorder, type MetricFamily, type Recorder } from './recorder.js'
-import { Settlement } from './call/settlement.js'
+import { CallSettlement } from './call/settlement.js'
 import { gatewayView, requestView } from './host/host-view.js'
 import type { ReplyUsage } from './call/call-parts.js'
 import { callPlace, type ModelCall } from './call/model-call.js'
@@ -79,7 +79,7 @@ export interface Gateway {
   /** Transports to upstreams. Closed before the plugins that record what replies report. */
   readonly transports: Set<{ readonly destroy: () => Promise<void> }>
   /** The steps that end a model request. Plugins add theirs. */
-  readonly settlement: Settlement
+  readonly settlement: CallSettlement
   /** Logs a refused path. Set by the log plugin. */
   urlRefused: RefusedUrlListener
   /** Forgets cached keys. Set by the auth plugin. */
@@ -151,7 +151,7 @@ function newGateway (): Omit<Gateway, 'prefix' | 'resolve' | 'resolveLoosely' | 
     usageTold: () => null,
     budgetsStatus: async () => ({ budgets: [], more: 0, isCut: false }),
     transports: new Set<never>(),
-    settlement: new Settlement(),
+    settlement: new CallSettlement(),
     urlRefused: doNothing,
     invalidateKeys: doNothing,
     tickForm: tickForm(),

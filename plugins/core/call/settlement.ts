@@ -15,7 +15,7 @@ export type SettlementStep = typeof settlementSteps[number]
 /** Called once per model request, after its last byte, error, abort or timeout. Nobody waits for what it begins. */
 export type Settler = (llm: ModelCall, request: FastifyRequest) => unknown
 
-export class Settlement {
+export class CallSettlement {
   readonly #steps: Array<{ readonly name: SettlementStep, readonly settle: Settler }> = []
 
   /**

@@ -4,7 +4,7 @@ import { modelCallOf } from '../call/model-call.js'
 import { modelRequestOf } from '../call/model-request-view.js'
 import type { ModelRequest } from '../call/model-request.js'
 import { OptionError } from '../config/options.js'
-import type { Settlement } from '../call/settlement.js'
+import type { CallSettlement } from '../call/settlement.js'
 import type { KeyChange } from '../types.js'
 
 declare module 'fastify' {
@@ -44,7 +44,7 @@ export interface ModelGateway {
 /** What of the gateway a host reaches; a plugin may put another function in its place. */
 interface Viewed {
   readonly invalidateKeys: (change: KeyChange) => void
-  readonly settlement: Pick<Settlement, 'onSettled'>
+  readonly settlement: Pick<CallSettlement, 'onSettled'>
 }
 
 export function gatewayView (gateway: Viewed): ModelGateway {

@@ -3,7 +3,7 @@ import Fastify from 'fastify'
 import t, { type Test } from 'tap'
 import { gatewayOf } from '../../../plugins/core/gateway.js'
 import { log } from '../../../plugins/log/index.js'
-import { Settlement, settlementSteps, type SettlementStep, type Settler } from '../../../plugins/core/call/settlement.js'
+import { CallSettlement, settlementSteps, type SettlementStep, type Settler } from '../../../plugins/core/call/settlement.js'
 import { memoryBalances, memoryLedger, type Account } from '../../../plugins/state/index.js'
 import { call, everyProtocol, listen, read, secret, startGateway } from '../../helpers/gateway.js'
 import { startUpstream, type Upstream } from '../../helpers/upstream.js'
@@ -13,14 +13,14 @@ const chat = '{"model":"m","messages":[{"role":"user","content":"hi"}]}'
 const streamed = '{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}'
 const llm = settledRequest()
 
-function runAll (settlement: Settlement, lines: unknown[] = []): unknown[] {
+function runAll (settlement: CallSettlement, lines: unknown[] = []): unknown[] {
   const log = { error: (fields: unknown, message: string) => lines.push([fields, message]) }
   Reflect.apply(settlement.run, settlement, [llm, { log }])
   return lines
 }
 
 t.test('steps run in their order, whatever order they were added in', async (t) => {
-  const settlement = new Settlement()
+  const settlement = new CallSettlement()
   const ran: string[] = []
   settlement.onSettled(() => ran.push('first of the host'))
   for (const name of ['log', 'usage', 'metrics', 'ledger', 'trace', 'costs', 'limits'] as const) settlement.add(name, () => ran.push(name))
@@ -30,7 +30,7 @@ t.test('steps run in their order, whatever order they were added in', async (t) 
 })
 
 t.test('a name that is none, and one that is taken, fail where they are added', async (t) => {
-  const settlement = new Settlement()
+  const settlement = new CallSettlement()
   settlement.add('usage', () => {})
   const add = (name: string): unknown => Reflect.apply(settlement.add, settlement, [name, () => {}])
   t.throws(() => add('usage'), { code: 'LLM_GATEWAY_OPTION', message: /has its step usage already/ })
@@ -46,7 +46,7 @@ t.test('each step runs, whichever of them throws, and each failure is told', asy
   const later = async (): Promise<never> => await Promise.reject(new Error('disk full'))
   for (const how of [failing, later]) {
     for (const broken of settlementSteps) {
-      const settlement = new Settlement()
+      const settlement = new CallSettlement()
       const ran: string[] = []
       for (const name of settlementSteps) addStep(settlement, name, name === broken ? how : () => ran.push(name))
       const lines = runAll(settlement)
@@ -57,7 +57,7 @@ t.test('each step runs, whichever of them throws, and each failure is told', asy
   }
 })
 
-function addStep (settlement: Settlement, name: SettlementStep, settle: Settler): void {
+function addStep (settlement: CallSettlement, name: SettlementStep, settle: Settler): void {
   if (name === 'host') settlement.onSettled(settle)
   else settlement.add(name, settle)
 }
