@@ -5,6 +5,9 @@ import { dts } from 'rollup-plugin-dts'
 /** Tabs for four spaces each: a tenth of the size. */
 const indented = (text) => text.replaceAll(/^(?: {4})+/gm, (spaces) => '\t'.repeat(spaces.length / 4))
 
+/** What a comment says of a file that is not shipped: it stands by itself, before an empty line. */
+const withoutFiles = (text) => text.replaceAll(/^\/\*\*(?:(?!\*\/)[^])*\*\/\n\n/gm, '')
+
 /** Path and text of each file, of the `entries` that the compiler wrote: what two of them share gets a file of its own. */
 export async function publicDeclarations (entries) {
   const bundle = await rollup({
@@ -15,5 +18,5 @@ export async function publicDeclarations (entries) {
   })
   const { output } = await bundle.generate({ entryFileNames: '[name].d.ts', chunkFileNames: 'dist/plugins/core/types.d.ts' })
   await bundle.close()
-  return output.map(({ fileName, code }) => [fileName, indented(code)])
+  return output.map(({ fileName, code }) => [fileName, withoutFiles(indented(code))])
 }
