@@ -47,10 +47,10 @@ export function drainUpload (raw: IncomingMessage): Promise<void> | null {
  */
 export function sendAndLinger (reply: FastifyReply, text: string, drained: Promise<void>): FastifyReply {
   const { raw, request } = reply
-  async function * parts (): AsyncGenerator<string> {
+  async function * parts (): AsyncGenerator<Buffer> {
     await Promise.race([drained, pause(soonMs, undefined, { ref: false })])
     if (!request.raw.complete && !raw.headersSent) raw.setHeader('connection', 'close')
-    yield text
+    yield Buffer.from(text)
     await drained
   }
   return reply.header('content-length', Buffer.byteLength(text)).send(Readable.from(parts()))

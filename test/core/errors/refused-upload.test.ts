@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { IncomingMessage } from 'node:http'
 import { connect, constants } from 'node:http2'
 import { Socket } from 'node:net'
+import { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import httpProxy from '@fastify/http-proxy'
 import Fastify, { type FastifyInstance } from 'fastify'
@@ -32,6 +33,20 @@ t.test('a refused caller that goes on sending its body is cut', { timeout: 120_0
   // Else until this test's own limit. One more byte that is on its way when it is closed has it reset.
   await wire.closed().catch((error: unknown) => t.match(error, { code: 'ECONNRESET' }))
   t.pass('its connection is closed')
+})
+
+t.test('a hook of the host\'s that gathers bodies has bytes, as of a reply', async (t) => {
+  const app = Fastify({ forceCloseConnections: true })
+  await app.register(llmGateway, gatewayOptions('http://127.0.0.1:9', { log: false }))
+  app.addHook('onSend', async (_request, _reply, payload) => {
+    return payload instanceof Readable ? Buffer.concat(await payload.toArray()) : payload
+  })
+  t.teardown(() => app.close())
+  const refused = await fetch(`${await listen(app)}/v1/chat/completions`, {
+    method: 'POST', headers: { 'content-type': 'application/json' }, body: half,
+  })
+  t.equal(refused.status, 401)
+  t.match(await refused.json(), { error: { code: 'missing_api_key' } })
 })
 
 t.test('over HTTP/2, too, and it has its reply', { timeout: 60_000 }, async (t) => {
