@@ -19,7 +19,7 @@ export interface GroupOptions<Target extends string = string> {
   protocols: readonly ProtocolName[]
   /**
    * Name of an upstream or a pool, or one for each protocol: `{ chat_completions: 'main', messages: 'other' }`.
-   * @defaultValue the only upstream there is, or the host's mount
+   * @defaultValue the only upstream there is; with `routes: false` the host's mount
    */
   upstream?: Target | Partial<Record<ProtocolName, Target>>
   /**
