@@ -150,6 +150,17 @@ t.test('a usage store in trouble', { skip: withoutPostgres }, async (t) => {
     t.equal(codes[0], '42501', 'it is told what it may not')
   })
 
+  t.test('a user that owns a schema, and may make none, makes the tables in it', async (t) => {
+    const store = storeOf(server)
+    await server.ask('CREATE ROLE tenant LOGIN')
+    await server.ask(`CREATE SCHEMA ${store.schema} AUTHORIZATION tenant`)
+    const tenant = await host(t, folder(t), { ...store, url: server.url.replace('tester@', 'tenant@') })
+    const all = records(3)
+    await keep(tenant, all)
+    await arrive(server, store, all)
+    await agrees(t, server, store, all)
+  })
+
   t.test('a user that may add no months ships into the table that an operator has for them', async (t) => {
     const store = storeOf(server)
     const owner = await host(t, folder(t), store)
