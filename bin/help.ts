@@ -91,7 +91,7 @@ ${date}`,
     line: 'look up prices',
     usage: [
       'show MODEL        the prices that a model has, and why #show',
-      'check [options]   models of the ledger without a price; fails if there are any #check',
+      'check [options]   models of the ledger without a price, or a part of it; fails if there are any #check',
     ],
     text: `  --from DATE, --to DATE     of check #check
   --timezone ZONE            of dates without a time (default: UTC) #check

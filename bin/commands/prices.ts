@@ -6,7 +6,7 @@ import { readArgs } from '../args.js'
 import { CommandError, UsageError, type Io } from '../io.js'
 import { Calendar } from '../usage/calendar.js'
 import { openSource } from '../usage/open-source.js'
-import { matchOfRecord, repriced } from '../usage/reprice.js'
+import { repriced } from '../usage/reprice.js'
 import { readRange, type Question, type Source } from '../usage/source.js'
 
 type Action = (file: string, args: string[], io: Io) => Promise<number>
@@ -57,8 +57,8 @@ async function show (file: string, args: string[], io: Io): Promise<number> {
 }
 
 /**
- * Lists models of the ledger that have no price, with the number of their requests. Requests without anything to charge are left out: a
- * caller who misspells a name gets an error, and the name is no model.
+ * Lists models of the ledger that have no price, or lack a part of it, with the number of such requests. Requests without anything to
+ * charge are left out: a caller who misspells a name gets an error, and the name is no model.
  */
 async function check (file: string, args: string[], io: Io): Promise<number> {
   const { values } = readArgs({ args, options: checkOptions })
@@ -69,7 +69,7 @@ async function check (file: string, args: string[], io: Io): Promise<number> {
   const source = await openSource(config, values.local, io)
   const missing = await unpricedOf(source, { ...range, wanted: nothing }, table).finally(source.close)
   for (const [model, requests] of [...missing].sort(([a], [b]) => a.localeCompare(b))) await io.out(JSON.stringify({ model, requests }))
-  if (missing.size === 0) io.err('every model of the ledger has a price')
+  if (missing.size === 0) io.err('every request of the ledger has a price')
   return missing.size === 0 ? 0 : 1
 }
 
@@ -79,7 +79,7 @@ async function unpricedOf (source: Source, question: Question, table: PriceTable
   for await (const batch of source.records(question)) {
     for (const record of batch) {
       const model = String(record.model)
-      if (matchOfRecord(table, record)?.row == null && repriced(table, record) !== null) missing.set(model, (missing.get(model) ?? 0) + 1)
+      if (repriced(table, record)?.unpriced === true) missing.set(model, (missing.get(model) ?? 0) + 1)
     }
   }
   return missing

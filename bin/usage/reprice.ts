@@ -15,7 +15,7 @@ export function entryOf (record: LedgerRecord): UsageEntry {
 }
 
 /** The entry for a record's request, at the time at which it started. */
-export function matchOfRecord (table: PriceTable, { model, upstreamModel, time, bill }: LedgerRecord): Match | null {
+function matchOfRecord (table: PriceTable, { model, upstreamModel, time, bill }: LedgerRecord): Match | null {
   return matchOf(table, { reply: bill?.model ?? model, asked: model, alias: upstreamModel ?? null }, bill?.startedAt ?? time)
 }
 

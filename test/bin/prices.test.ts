@@ -31,8 +31,8 @@ async function start (
   t: Test, more: string, records: readonly LedgerRecord[] = []
 ): Promise<(...args: string[]) => ReturnType<typeof command>> {
   const data = t.testdir({
-    'list.yaml': 'models: { gpt-5: [{ input: 1, until: 2020-01-01 }, { input: 2, from: 2020-01-01 }], past: { input: 1, until: ' +
-      '2020-01-01 } }',
+    'list.yaml': 'models: { gpt-5: [{ input: 1, until: 2020-01-01 }, { input: 2, output: 3, from: 2020-01-01 }], past: { input: 1, ' +
+      'until: 2020-01-01 }, part: { input: 1 } }',
     'wrong.yaml': 'models:\n  a:\n    input: -1\n',
   })
   if (records.length > 0) {
@@ -60,10 +60,11 @@ t.test('the entry of a model, and why it is that one', async (t) => {
   t.match(await other('prices', 'show', 'unheard-of'), { code: 1, err: /^llm-gateway: unheard-of has no price/ })
 })
 
-t.test('models of the ledger without a price', async (t) => {
+t.test('models of the ledger without a price, or without a part of it', async (t) => {
   const run = await start(t, 'prices: { files: [list.yaml] }', [
     record('1', '2026-01-01', 'gpt-5'),
     record('2', '2026-01-02', 'z'),
+    record('9', '2026-01-02', 'part'),
     record('3', '2026-01-03', 'a', { startedAt: Date.parse('2026-01-03'), model: 'gpt-5-2025-08-07' }),
     { ...record('7', '2026-01-03', 'ours'), upstreamModel: 'gpt-5' },
     record('4', '2026-01-04', 'z', { startedAt: Date.parse('2026-01-04') }),
@@ -72,7 +73,8 @@ t.test('models of the ledger without a price', async (t) => {
     { ...record('8', '2026-01-06', 'misspelt'), input: 0, output: 0, outcome: 'client_error' },
   ])
   t.match(await run('prices', 'check'), {
-    code: 1, out: ['{"model":"null","requests":1}', '{"model":"past","requests":1}', '{"model":"z","requests":2}'],
+    code: 1,
+    out: ['{"model":"null","requests":1}', '{"model":"part","requests":1}', '{"model":"past","requests":1}', '{"model":"z","requests":2}'],
   })
   t.match(await run('prices', 'check', '--local', '--from', '2026-01-05'), {
     code: 1, out: ['{"model":"null","requests":1}', '{"model":"past","requests":1}'],
@@ -83,7 +85,7 @@ t.test('models of the ledger without a price', async (t) => {
   t.match(await run('prices', 'check', '--from', '2026-01-06', '--timezone', 'America/New_York'), { code: 0, out: [] }, 'five hours later')
   t.match(await run('prices', 'check', '--timezone', 'Moon'), { code: 2, err: /--timezone must be an IANA time zone/ })
   t.match(await run('prices', 'check', '--from', '2026-01-03', '--to', '2026-01-04'), {
-    code: 0, out: [], err: 'every model of the ledger has a price',
+    code: 0, out: [], err: 'every request of the ledger has a price',
   })
 })
 
