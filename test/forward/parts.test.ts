@@ -30,7 +30,9 @@ t.test('drains have places, and none where they are switched off', async (t) => 
   t.equal(drain?.goesOn(1), false, 'all that is read')
   t.equal(budget.begin(() => {}), null)
   drain?.end()
-  budget.begin(() => t.fail('it ended before'))?.end()
+  t.not(budget.begin(() => {}), null)
+  // The one below is called later.
+  new DrainBudget({ ...drainDefaults, maxMs: 1 }).begin(() => t.fail('it ended before'))?.end()
   t.equal(begin({ maxMs: 0 }), null)
   t.equal(begin({ maxBytes: 0 }), null)
   await new Promise<void>((resolve) => {

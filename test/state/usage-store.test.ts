@@ -212,7 +212,12 @@ t.test('usage store', { skip: withoutPostgres }, async (t) => {
       { reason: /9999-12/, record: { id: 'late' } },
       { reason: /index row/, record: { id: long.id } },
     ])
+    await keep(state, [record({ id: 'last', charged: 1.5 })])
+    while (reasons.length < 5) await pause(10)
     await shipped(state)
+    const sizes = readdirSync(join(path, 'ledger')).filter((name) => name.endsWith('.ledger'))
+      .map((name) => statSync(join(path, 'ledger', name)).size)
+    t.same(await server.ask(`SELECT bytes::int FROM ${store.schema}.shipped_files`), sizes.map((bytes) => ({ bytes })), 'it is read, too')
   })
 
   t.test('a record that the store has no place for waits, with those behind it, until it can be put aside', async (t) => {
