@@ -13,7 +13,8 @@ export function routeOf (llm: ModelCall, request: FastifyRequest): RouteKind {
   return llm.route
 }
 
-/** Adapted mounts have the configuration of `proxyOptions()`. */
+/** Adapted mounts have the configuration of `proxyOptions()`. A host may use the same name for a matter of its own: that tells nothing. */
 export function kindOf ({ llm }: FastifyContextConfig): RouteKind {
-  return llm === 'proxy' ? 'adapted' : llm ?? 'host'
+  if (llm === 'proxy') return 'adapted'
+  return llm === 'own' ? 'own' : 'host'
 }

@@ -113,6 +113,18 @@ t.test('no socket below a version, in any case, is opened without a key', async 
   open.destroy()
 })
 
+t.test('a mount that has something of its own as `llm` in its configuration is guarded like any other', async (t) => {
+  for (const llm of [true, 'openai']) {
+    const own = { prefix: '/v1', rewritePrefix: '/v1', websocket: true, config: { llm } }
+    const { upstream, ask } = await start(t, (app, url) => app.register(httpProxy, { upstream: url, ...own }), { isAlone: true })
+    t.equal(await ask('GET', '/v1/realtime', ...socket), 401)
+    t.equal(await ask('OPTIONS', '/v1/files', ...preflight), 204)
+    t.equal(await ask('GET', '/v1/models', bearer, 'x-api-key: canary'), 200)
+    t.equal(upstream.seen.length, 1)
+    t.notMatch(String(upstream.seen[0]?.rawHeaders), new RegExp(`canary|${secret}`))
+  }
+})
+
 const liveSocket = '/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent'
 
 for (const isAlone of [false, true]) {
