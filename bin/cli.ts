@@ -27,7 +27,7 @@ export async function run (args: readonly string[], io: Io): Promise<number> {
     return 0
   }
   if (name === '--version' || name === '-v') {
-    io.out((await import('../plugins/metrics/store.js')).packageVersion)
+    io.out((await import('../plugins/core/version.js')).packageVersion)
     return 0
   }
   const { config, url } = parseArgs({ args: rest, strict: false, options: { config: { type: 'string' }, url: { type: 'string' } } }).values

@@ -1,18 +1,17 @@
 import type { MeterProvider } from '@opentelemetry/api'
 import { isOtelInUse, otelApi } from '../core/telemetry/otel-api.js'
 import type { Recorder } from '../core/recorder.js'
+import { packageVersion, scopeName } from '../core/version.js'
 import type { ModelCall } from '../core/call/model-call.js'
 import { recordCalls, type Semconv } from './otel-genai.js'
 import { mirrorFamilies } from './otel-mirror.js'
-import { packageVersion, type Family } from './store.js'
+import type { Family } from './store.js'
 
 export interface OtelRules {
   /** Null: the one registered with the API, now or later. */
   readonly meterProvider: MeterProvider | null
   readonly semconv: Semconv
 }
-
-const scopeName = 'fastify-llm-gateway'
 
 /**
  * The projection to OpenTelemetry. An instrument made before an SDK is registered never has any effect (the API has no proxy for meters),

@@ -1,11 +1,11 @@
 /** All families of one recorder: what the projections read. */
-import { createRequire } from 'node:module'
 import {
   catalogue, prefix, type CatalogueRow, type LabelsOf, type MetricName, type NameOf,
 } from './catalogue.js'
 import {
   Counter, Gauge, Histogram, type Cell, type FamilyRules, type HistogramCell, type CellListener, type ValueCell, type ValueListener,
 } from './families.js'
+import { packageVersion } from '../core/version.js'
 import { knownFromStart } from './from-zero.js'
 import { TokenCounter } from './token-counter.js'
 
@@ -37,7 +37,7 @@ export interface StoreRules {
   readonly maxCells: number
   /** Labels of keys that some metrics have after their own. */
   readonly labels: readonly string[]
-  readonly counted?: CountListener | null | undefined
+  readonly counted: CountListener | null
 }
 
 export class MetricStore {
@@ -47,7 +47,7 @@ export class MetricStore {
   readonly #counted: CountListener | null
   readonly #overflow: Counter<LabelsOf<'label_overflow_total'>>
 
-  constructor ({ maxCells, labels, counted = null }: StoreRules) {
+  constructor ({ maxCells, labels, counted }: StoreRules) {
     this.#maxCells = maxCells
     this.#labels = labels
     this.#counted = counted
@@ -131,7 +131,3 @@ export class MetricStore {
 function named (name: MetricName): Pick<Family, 'name' | 'row'> {
   return { name: `${prefix}${name}`, row: catalogue[name] }
 }
-
-const manifest: unknown = createRequire(import.meta.url)('fastify-llm-gateway/package.json')
-
-export const packageVersion = String(Reflect.get(Object(manifest), 'version'))

@@ -6,6 +6,7 @@ import { joinGateway } from '../core/gateway.js'
 import { identifyFirst } from '../core/call/identify.js'
 import { otelApi } from '../core/telemetry/otel-api.js'
 import { modelCallOf, type ModelCall } from '../core/call/model-call.js'
+import { packageVersion, scopeName } from '../core/version.js'
 import { endCallSpan, startCallSpan } from './call-span.js'
 import { captureContent, capturesContent } from './content.js'
 import { isSdkRegistered, parentContext, traceHeaders } from './propagate.js'
@@ -41,7 +42,7 @@ async function registerTracing (app: FastifyInstance, options: TracingOptions): 
       return
     }
     const { context, isSpanContextValid, propagation, trace } = otelApi()
-    tracer ??= (tracerProvider ?? trace).getTracer('fastify-llm-gateway')
+    tracer ??= (tracerProvider ?? trace).getTracer(scopeName, packageVersion)
     const parent = parentContext(request)
     const { upstreams } = gateway.destinationOf(llm) ?? { upstreams: [] }
     const span = startCallSpan(tracer, llm, upstreams, parent)
