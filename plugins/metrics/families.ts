@@ -28,8 +28,8 @@ export interface FamilyRules {
   readonly row: CatalogueRow
   readonly maxCells: number
   readonly overflowed: (label: string) => void
-  /** Called with each cell of a counter or histogram that was changed; not set if nobody needs it. */
-  readonly counted?: CellListener
+  /** Called with each cell of a counter or histogram that was changed. */
+  readonly counted: CellListener
 }
 
 type Labels = readonly string[]
@@ -43,7 +43,7 @@ export class Counter<L extends Labels> {
   readonly #tree: LabelTree<ValueCell>
   readonly #counted: CellListener
 
-  constructor ({ row, maxCells, overflowed, counted = null }: FamilyRules) {
+  constructor ({ row, maxCells, overflowed, counted }: FamilyRules) {
     this.#tree = new LabelTree(row.labels, maxCells, newValueCell, overflowed)
     this.#counted = counted
   }
@@ -142,7 +142,7 @@ export class Histogram<L extends Labels> {
   readonly #counted: CellListener
   #listener: ValueListener | null = null
 
-  constructor ({ row, maxCells, overflowed, counted = null }: FamilyRules) {
+  constructor ({ row, maxCells, overflowed, counted }: FamilyRules) {
     this.#counted = counted
     const bounds = [...row.buckets, Infinity]
     this.#tree = new LabelTree(row.labels, maxCells, (series) => newHistogramCell(series, bounds), overflowed)

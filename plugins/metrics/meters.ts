@@ -39,8 +39,9 @@ const byOwner = new WeakMap<object, Meters>()
 export function openMeters ({
   models, maxModels, labels, maxLabelValues, maxCells, peers = null, process = false, otel,
 }: MeterRules): Meters {
-  const store = new MetricStore({ maxCells, labels, counted: peers?.counted })
-  const own = process ? new ProcessFamilies(peers?.counted ?? null) : null
+  const counted = peers?.counted ?? null
+  const store = new MetricStore({ maxCells, labels, counted })
+  const own = process ? new ProcessFamilies(counted) : null
   const names: LabelNames = {
     models: new ModelNames({ listed: models, maxModels, overflowed: store.overflowed }),
     keys: new KeyLabels({ names: labels, maxValues: maxLabelValues, overflowed: store.overflowed }),

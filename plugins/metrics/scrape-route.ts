@@ -19,7 +19,7 @@ interface Scrape {
 export type Scraper = (accept: string) => Promise<Scrape>
 
 /** Our own text of our cells and those of peers, as OpenMetrics if the server asks for it. */
-export function storeScraper (families: readonly Family[], peers: Peers | null = null): Scraper {
+export function storeScraper (families: readonly Family[], peers: Peers | null): Scraper {
   return async (accept) => {
     await peers?.refresh()
     const format = accept.includes('application/openmetrics-text') ? openMetrics : plainText

@@ -11,7 +11,7 @@ export class TokenCounter {
   readonly #tree: LabelTree<readonly ValueCell[]>
   readonly #counted: CellListener
 
-  constructor ({ row, maxCells, overflowed, counted = null }: FamilyRules) {
+  constructor ({ row, maxCells, overflowed, counted }: FamilyRules) {
     this.#counted = counted
     this.#tree = new LabelTree(row.labels.filter((name) => name !== 'direction' && name !== 'type'), maxCells, leafCells, overflowed)
   }

@@ -12,8 +12,8 @@ const row: CatalogueRow = { type: 'counter', help: 'x', labels: ['a', 'b'], unit
 function nothing (): void {}
 
 t.test('amounts that are none change nothing', async (t) => {
-  const counter = new Counter<['a', 'b']>({ row, maxCells: 10, overflowed: nothing })
-  const histogram = new Histogram<['a', 'b']>({ row, maxCells: 10, overflowed: nothing })
+  const counter = new Counter<['a', 'b']>({ row, maxCells: 10, overflowed: nothing, counted: null })
+  const histogram = new Histogram<['a', 'b']>({ row, maxCells: 10, overflowed: nothing, counted: null })
   counter.add(1, 'x', 'y')
   histogram.observe(0.7, 'x', 'y')
   for (const amount of [NaN, -1, Infinity, -Infinity, Number.MAX_VALUE, Number('x')]) {
@@ -25,13 +25,13 @@ t.test('amounts that are none change nothing', async (t) => {
 })
 
 t.test('a value on a bound belongs to that bucket, one above all bounds to the last', async (t) => {
-  const histogram = new Histogram<['a', 'b']>({ row, maxCells: 10, overflowed: nothing })
+  const histogram = new Histogram<['a', 'b']>({ row, maxCells: 10, overflowed: nothing, counted: null })
   for (const value of [0, 0.5, 1, 2]) histogram.observe(value, 'x', 'y')
   t.match(histogram.read(), [{ buckets: [{ upTo: 0.5, count: 2 }, { upTo: 1, count: 1 }, { upTo: Infinity, count: 1 }] }])
 })
 
 t.test('label sets that a joined key would confuse stay apart', async (t) => {
-  const counter = new Counter<['a', 'b']>({ row, maxCells: 10, overflowed: nothing })
+  const counter = new Counter<['a', 'b']>({ row, maxCells: 10, overflowed: nothing, counted: null })
   counter.add(1, 'x,b:y', '')
   counter.add(10, 'x', 'y,b:')
   t.match(counter.read(), [{ value: 1 }, { value: 10 }])
@@ -55,7 +55,7 @@ t.test('two values are never written alike, and never leave their quotes', async
 
 t.test('beyond the limit of cells one cell takes the rest', async (t) => {
   const told: string[] = []
-  const counter = new Counter<['a', 'b']>({ row, maxCells: 2, overflowed: (label) => told.push(label) })
+  const counter = new Counter<['a', 'b']>({ row, maxCells: 2, overflowed: (label) => told.push(label), counted: null })
   counter.add(1, 'x', '1')
   counter.add(1, 'x', '2')
   counter.add(1, 'x', '3')
@@ -68,7 +68,7 @@ t.test('beyond the limit of cells one cell takes the rest', async (t) => {
 
 t.test('label sets that come by turns and differ in one value are counted apart, also beyond the limit', async (t) => {
   const told: string[] = []
-  const counter = new Counter<['a', 'b']>({ row, maxCells: 3, overflowed: (label) => told.push(label) })
+  const counter = new Counter<['a', 'b']>({ row, maxCells: 3, overflowed: (label) => told.push(label), counted: null })
   for (const [a, b] of [['x', '1'], ['x', '2'], ['x', '2'], ['y', '2'], ['x', '2'], ['z', '2'], ['z', '2'], ['x', '1']] as const) {
     counter.add(1, a, b)
   }
@@ -81,7 +81,7 @@ t.test('label sets that come by turns and differ in one value are counted apart,
 t.test('however many label sets come by turns, each is counted for itself', async () => {
   const sets = fc.tuple(fc.constantFrom('x', 'y', 'z'), fc.constantFrom('1', '2', '3'))
   fc.assert(fc.property(fc.array(sets, { maxLength: 60 }), (given) => {
-    const counter = new Counter<['a', 'b']>({ row, maxCells: 9, overflowed: nothing })
+    const counter = new Counter<['a', 'b']>({ row, maxCells: 9, overflowed: nothing, counted: null })
     const expected = new Map<string, number>()
     for (const [a, b] of given) {
       counter.add(1, a, b)
@@ -92,8 +92,17 @@ t.test('however many label sets come by turns, each is counted for itself', asyn
   }), { numRuns: 200 })
 })
 
+t.test('a gauge has what its sources report now, and nothing that they reported before', async (t) => {
+  const gauge = new Gauge<['a', 'b']>({ row, maxCells: 10, overflowed: nothing, counted: null })
+  let labels = { a: 'x', b: 'y' }
+  gauge.follow((set) => set(1, labels))
+  t.match(gauge.read(), [{ labels }])
+  labels = { a: 'x', b: 'z' }
+  t.strictSame(gauge.read().map((cell) => cell.labels), [labels])
+})
+
 t.test('what a gauge held before it was cleared is gone', async (t) => {
-  const gauge = new Gauge<['a', 'b']>({ row, maxCells: 10, overflowed: nothing })
+  const gauge = new Gauge<['a', 'b']>({ row, maxCells: 10, overflowed: nothing, counted: null })
   gauge.move(1, 'x', 'y')
   gauge.move(1, 'x', 'y')
   gauge.follow(nothing)()
@@ -103,7 +112,7 @@ t.test('what a gauge held before it was cleared is gone', async (t) => {
 })
 
 t.test('a label set that is called other anyway is the overflow cell, not its twin', async (t) => {
-  const counter = new Counter<['a', 'b']>({ row, maxCells: 1, overflowed: nothing })
+  const counter = new Counter<['a', 'b']>({ row, maxCells: 1, overflowed: nothing, counted: null })
   counter.add(1, 'other', 'other')
   counter.add(1, 'x', 'y')
   t.match(counter.read(), [{ value: 2 }])

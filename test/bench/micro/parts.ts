@@ -109,7 +109,7 @@ export async function lookups (): Promise<Measured[]> {
   const models = ['m', 'n', 'o', 'p']
   const model = (at: number): string => models[at & 3] ?? ''
   const row = catalogue.requests_total
-  const cells = new Cells<[string, string, string, string, string]>({ row, maxCells: 1_000, overflowed: () => {} })
+  const cells = new Cells<[string, string, string, string, string]>({ row, maxCells: 1_000, overflowed: () => {}, counted: null })
   const counter = new Counter({ name: 'micro_total', help: '-', labelNames: row.labels, registers: [new Registry()] })
   for (const each of digests) await cache.load(each, async () => ({ id: 'k', group: 'g', disabled: false, expiresAt: null, limits: {} }))
   return [
