@@ -63,6 +63,24 @@ t.test('one line tells of one request, in the host\'s logger', async (t) => {
   t.notMatch(JSON.stringify(line), /private|sk-caller/)
 })
 
+t.test('a line has the level that is wanted, of all that pino has', async (t) => {
+  for (const [level, number] of Object.entries(pino.levels.values)) {
+    const { app, next } = await start(t, { level } as LogOptions)
+    const [line] = await Promise.all([next(), chat(app)])
+    t.match(line, { level: number, msg: 'model request' }, level)
+  }
+})
+
+t.test('in an app without other plugins of the gateway, too', async (t) => {
+  const stream = new PassThrough()
+  const app = Fastify({ logger: { stream }, logController: new LogController({ disableRequestLogging: true }) })
+  t.teardown(() => app.close())
+  await app.register(log)
+  app.post('/v1/chat/completions', async () => ({}))
+  const [[line]] = await Promise.all([once(stream, 'data'), app.inject({ method: 'POST', url: '/v1/chat/completions', payload: {} })])
+  t.match(JSON.parse(String(line)), { level: 30, llm: { endpoint: 'chat_completions', status: 200 } })
+})
+
 t.test('a refused request has its line too', async (t) => {
   const { app, next } = await start(t, { level: 'warn' })
   const [line] = await Promise.all([next(), chat(app, 'sk-unknown-0123456789')])
@@ -100,11 +118,14 @@ t.test('a host\'s own logger is used as it is', async (t) => {
   t.match(JSON.parse(String(line)), { text: 'model request', llm: { outcome: 'ok' } })
 })
 
+const served = { tier: null, speed: null, region: null, counts: {}, tools: null, statedCost: null }
+
 t.test('what does not apply is left out', async (t) => {
   const llm = settledRequest({
     auth: { group: null },
-    routing: { upstream: null },
+    routing: { upstream: null, attempts: [{ upstream: 'main', result: 'connect', status: 0, durationMs: 1 }] },
     upstreamReply: { status: 0 },
+    usage: { served },
     model: null,
     at: { sent: 0 },
     outcome: 'auth_error',
@@ -129,7 +150,8 @@ t.test('the line has all that is known of a request, with long names cut', async
   ]
   fillCall(llm, {
     routing: { attempts, sentModel: 'theirs' },
-    usage: { finishReason: 'stop' },
+    usage: { finishReason: 'stop', served: { ...served, tier: 'flex' } },
+    callerLabels: { app: 'shop' },
     upstreamReply: { requestId: 'r'.repeat(500) },
     trace: { ids: { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16) }, headers: null, context: ROOT_CONTEXT },
   })
@@ -148,6 +170,8 @@ t.test('the line has all that is known of a request, with long names cut', async
     error: 'upstream_aborted',
     aborted_by: 'upstream',
     finish_reason: 'stop',
+    service_tier: 'flex',
+    labels: { app: 'shop' },
     upstream_request_id: 'r'.repeat(128),
     trace_id: 'a'.repeat(32),
     span_id: 'b'.repeat(16),
@@ -160,6 +184,12 @@ t.test('a wrong level is an error that names the option', async (t) => {
       code: 'LLM_GATEWAY_OPTION', message: /log\.level/,
     })
   }
+})
+
+t.test('an option that it does not have is an error', async (t) => {
+  await t.rejects(async () => await Fastify().register(log, { levels: 'info' } as LogOptions), {
+    code: 'LLM_GATEWAY_OPTION', message: /log\.levels/,
+  })
 })
 
 t.test('a line tells what a request cost, and where that has no price', async (t) => {

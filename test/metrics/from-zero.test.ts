@@ -85,6 +85,49 @@ t.test('what callers meet is one of them: nothing they do makes another series',
   t.same(await scrape(), before)
 })
 
+t.test('so are the repairs of paths and the faults of bodies: each is there at 0 before it is met', async (t) => {
+  const { origin } = await startGateway(t, { validation: { maxValues: 5_000 } })
+  const scrape = async (): Promise<Map<string, number>> => samplesOf(await (await fetch(`${origin}/metrics`)).text())
+  const before = await scrape()
+  const json = 'application/json'
+  const chat = (rest: string): string => `{"model":"m","messages":[{"role":"user","content":"hi"}]${rest}}`
+  const deep = 2_000
+  const rows = [
+    ['required', 'openai', '/v1/chat/completions', '{"model":"m"}'],
+    ['type', 'openai', '/v1/chat/completions', '{"model":"m","messages":1}'],
+    ['minItems', 'openai', '/v1/chat/completions', '{"model":"m","messages":[]}'],
+    ['minLength', 'openai', '/v1/chat/completions', '{"model":"","messages":[{"role":"user","content":"hi"}]}'],
+    ['minimum', 'anthropic', '/v1/messages', chat(',"max_tokens":-1')],
+    ['pattern', 'openai', '/v1/images/generations', '{"model":"m","prompt":"x","size":"huge"}'],
+    ['empty', 'openai', '/v1/chat/completions', ''],
+    ['json', 'openai', '/v1/chat/completions', '{'],
+    ['bom', 'openai', '/v1/chat/completions', `\ufeff${chat('')}`],
+    ['utf8', 'openai', '/v1/chat/completions', Buffer.from(chat(',"user":"\u00ff"'), 'latin1')],
+    ['depth', 'openai', '/v1/chat/completions', chat(`,"x":${'['.repeat(deep)}${']'.repeat(deep)}`)],
+    ['values', 'openai', '/v1/chat/completions', chat(`,"x":[${Array(6_000).fill(1)}]`)],
+    ['duplicate_key', 'openai', '/v1/chat/completions', chat(',"model":"n"')],
+    ['models', 'openai', '/v1/chat/completions', `{"model":"${'m'.repeat(5_000)}","messages":[{"role":"user","content":"hi"}]}`],
+    ['media_type', 'openai', '/v1/chat/completions', chat(''), 'text/plain'],
+    ['form', 'openai', '/v1/images/edits', 'no form', 'multipart/form-data; boundary=b'],
+    ['encoding', 'openai', '/v1/chat/completions', chat(''), json, { 'content-encoding': 'snappy' }],
+    ['missing_prefix', 'openai', '/chat/completions', chat('')],
+    ['slashes', 'openai', '/v1//chat/completions', chat('')],
+    ['other_version', 'openai', '/v1beta/chat/completions', chat('')],
+    ['mixed_prefixes', 'openai', '/v1/v1beta/chat/completions', chat('')],
+    ['duplicate_v1', 'openai', '/v1/v1/chat/completions', chat('')],
+  ] as const
+  for (const [word, group, path, body, type = json, headers = {}] of rows) {
+    await (await fetch(origin + path, {
+      method: 'POST',
+      body,
+      headers: { authorization: `Bearer ${keys[group]}`, 'content-type': type, 'anthropic-version': '2023-06-01', ...headers },
+    })).text()
+    const found = [...await scrape()].filter(([name, value]) => name.endsWith(`="${word}"}`) && value > 0)
+    t.equal(found.length, 1, word)
+    for (const [name] of found) t.equal(before.get(name), 0, name)
+  }
+})
+
 t.test('a request that its path leads nowhere is counted, once, and makes no series of its own', async (t) => {
   const { origin } = await startGateway(t)
   const scrape = async (): Promise<Map<string, number>> => samplesOf(await (await fetch(`${origin}/metrics`)).text())
@@ -169,11 +212,12 @@ t.test('a reload adds its own and makes none twice; there is an end to it', asyn
   t.equal(rejections(await scrape('two')).length, 14)
   const many = (prefix: string): string[][] => Array.from({ length: maxExpected }, (_, i) => [`${prefix}${i}`, 'requests'])
   const meters = newMeters({ maxCells: 1 })
-  meters.recorder.expect('limit_rejections_total', many('a'))
-  meters.recorder.expect('limit_rejections_total', many('a'))
+  // What is there takes no room again, neither of these nor of the others.
+  for (const count of [10, 10, 10, maxExpected]) meters.recorder.expect('limit_rejections_total', many('a').slice(0, count))
+  t.equal(rejections(await samples(meters)).length, maxExpected)
   meters.recorder.expect('limit_rejections_total', many('b'))
   t.equal(rejections(await samples(meters)).length, maxExpected)
   meters.recorder.limitRejected('b1', 'requests')
   meters.recorder.limitRejected('b2', 'requests')
-  t.match(await samples(meters), new Map([['llm_gateway_limit_rejections_total{group="other",limit="other"}', 1]]), 'the cap of all holds')
+  t.equal((await samples(meters)).get('llm_gateway_limit_rejections_total{group="other",limit="other"}'), 1, 'the cap of all holds')
 })

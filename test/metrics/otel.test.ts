@@ -1,10 +1,11 @@
-import { metrics as api } from '@opentelemetry/api'
+import { metrics as api, ProxyTracerProvider, trace } from '@opentelemetry/api'
 import {
   AggregationTemporality, DataPointType, InMemoryMetricExporter, MeterProvider, PeriodicExportingMetricReader, type MetricData,
 } from '@opentelemetry/sdk-metrics'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 import { gatewayOf } from '../../plugins/core/gateway.js'
+import { advisedBounds } from '../../plugins/core/telemetry/genai.js'
 import { catalogue } from '../../plugins/metrics/catalogue.js'
 import { metrics, type MetricsOptions } from '../../plugins/metrics/index.js'
 import type { ModelCall } from '../../plugins/core/call/model-call.js'
@@ -53,6 +54,10 @@ function pointsOf (metric: MetricData | undefined): Array<[Record<string, unknow
     if (typeof value === 'number') return [attributes, value]
     return [attributes, { count: value.count, sum: 'sum' in value ? value.sum : undefined }]
   })
+}
+
+function boundsOf (value: object): unknown {
+  return 'buckets' in value ? Object(value.buckets).boundaries : undefined
 }
 
 const usage = { ...noTokens, input: 10, cache_read: 5, cache_write_5m: 2, output: 20, reasoning: 7 }
@@ -112,6 +117,18 @@ t.test('an SDK that is registered after the app is ready gets everything that wa
   t.match(pointsOf(collected.get('llm_gateway.request_duration'))[0]?.[1], { count: 1 }, 'durations count from then on')
 })
 
+t.test('an SDK for metrics may come after one for traces', async (t) => {
+  trace.setGlobalTracerProvider(new ProxyTracerProvider())
+  t.teardown(() => trace.disable())
+  const app = await start(t, {})
+  pass(app, settledRequest())
+  const { provider, collect } = newSdk(t)
+  api.setGlobalMeterProvider(provider)
+  t.teardown(() => api.disable())
+  pass(app, settledRequest())
+  t.equal(pointsOf((await collect()).get('llm_gateway.requests'))[0]?.[1], 2)
+})
+
 t.test('nothing is shown where it is not wanted', async (t) => {
   const { provider, collect } = newSdk(t)
   api.setGlobalMeterProvider(provider)
@@ -164,20 +181,21 @@ t.test('GenAI metrics as they will be', async (t) => {
   const app = await start(t, { meterProvider: provider, semconv: 'next' })
   const modalities = [
     { direction: 'input' as const, modality: 'image', tokens: 3 },
+    { direction: 'input' as const, modality: 'audio', tokens: 2 },
     { direction: 'input' as const, modality: 'document', tokens: 4 },
     { direction: 'output' as const, modality: 'text', tokens: 27 },
   ]
-  pass(app, settledRequest({ usage: { tokens: usage, modalities } }))
+  pass(app, settledRequest({ usage: { tokens: { ...usage, cache_write: 1, cache_write_1h: 4 }, modalities } }))
   pass(app, settledRequest())
   const collected = await collect()
   const inference = (name: string) => pointsOf(collected.get(`gen_ai.client.inference.${name}`))
   const of = (modality: string) => ({ ...call, 'gen_ai.token.modality': modality })
-  t.strictSame(inference('usage.input_tokens'), [[of('image'), 3], [of('unknown'), 14]])
+  t.strictSame(inference('usage.input_tokens'), [[of('image'), 3], [of('audio'), 2], [of('unknown'), 17]])
   t.strictSame(inference('usage.output_tokens'), [[of('text'), 27], [of('unknown'), 0]])
   t.strictSame(inference('usage.cache_read.input_tokens'), [[of('unknown'), 5]])
-  t.strictSame(inference('usage.cache_write.input_tokens'), [[of('unknown'), 2]])
+  t.strictSame(inference('usage.cache_write.input_tokens'), [[of('unknown'), 7]])
   t.strictSame(inference('usage.reasoning.output_tokens'), [[of('unknown'), 7]])
-  t.match(inference('operation.input_tokens'), [[call, { count: 1, sum: 17 }]])
+  t.match(inference('operation.input_tokens'), [[call, { count: 1, sum: 22 }]])
   t.match(inference('operation.output_tokens'), [[call, { count: 1, sum: 27 }]])
   t.match(inference('duration'), [[call, { count: 2 }]])
   t.notOk(collected.has('gen_ai.client.token.usage'))
@@ -204,6 +222,22 @@ t.test('the time to the first chunk has its next name with the next ones', async
   const collected = await collect()
   for (const name of ['operation', 'inference']) {
     t.match(pointsOf(collected.get(`gen_ai.client.${name}.time_to_first_chunk`)), [[call, { count: 1 }]], name)
+  }
+})
+
+t.test('GenAI metrics have the units and bounds that the conventions advise', async (t) => {
+  const { provider, collect } = newSdk(t)
+  const app = await start(t, { meterProvider: provider, semconv: 'both' })
+  for (const endpoint of ['chat_completions', 'embeddings']) pass(app, settledRequest({ endpoint, usage: { tokens: usage }, stream: true }))
+  const collected = [...await collect()].filter(([name]) => name.startsWith('gen_ai'))
+  t.equal(collected.length, 14)
+  for (const [name, { descriptor: { unit }, dataPoints }] of collected) {
+    const isTime = /duration|time_to/.test(name)
+    t.equal(unit, isTime ? 's' : '{token}', name)
+    for (const { value, attributes } of dataPoints) {
+      t.notOk('error.type' in attributes, name)
+      if (typeof value === 'object') t.strictSame(boundsOf(value), isTime ? advisedBounds.duration : advisedBounds.tokens, name)
+    }
   }
 })
 

@@ -41,6 +41,7 @@ t.test('a call that went well', async (t) => {
   const [span] = running.spans()
   t.equal(span?.name, 'chat gpt-5')
   t.equal(span?.kind, SpanKind.CLIENT)
+  t.match(span?.instrumentationScope, { name: 'fastify-llm-gateway', version: /^\d+\.\d+\.\d+$/ })
   t.match(span?.attributes, {
     'gen_ai.operation.name': 'chat',
     'gen_ai.provider.name': 'openai',
@@ -53,6 +54,7 @@ t.test('a call that went well', async (t) => {
     'llm_gateway.group': 'all',
     'llm_gateway.request_id': llm.id,
     'llm_gateway.outcome': 'ok',
+    'llm_gateway.upstream': 'main',
   })
   t.notOk('gen_ai.request.choice.count' in (span?.attributes ?? {}))
   t.notOk('gen_ai.request.stream' in (span?.attributes ?? {}))
@@ -185,6 +187,16 @@ t.test('an upstream without a port has that of its scheme', async (t) => {
     endCallSpan(startCallSpan(provider.getTracer('x'), llm, upstreams, context.active()), llm)
   }
   t.strictSame(finished().map(({ attributes }) => attributes['server.port']), [443, 443, 80, 80])
+})
+
+t.test('one of several upstreams is no server of the call, and a long name of a model is cut', async (t) => {
+  const { finished, provider } = startTracing(t, alone)
+  const llm = settledRequest({ model: 'm'.repeat(200) })
+  const upstreams = [...readUpstreams({ a: { url: 'https://a.example' }, b: { url: 'https://b.example' } }).values()]
+  endCallSpan(startCallSpan(provider.getTracer('x'), llm, upstreams, context.active()), llm)
+  const [span] = finished()
+  t.equal(span?.attributes['gen_ai.request.model'], 'm'.repeat(128))
+  t.notOk(Object.keys(span?.attributes ?? {}).some((name) => name.startsWith('server.')))
 })
 
 t.test('settings of a call, in each protocol\'s spelling', async (t) => {
