@@ -90,7 +90,7 @@ export interface Budget {
   timezone?: string
 }
 
-export interface ModelRoute {
+interface ModelRoute {
   /** Names of models; `*` stands for any part of one. */
   readonly models: readonly string[]
   /** An upstream or a pool. */

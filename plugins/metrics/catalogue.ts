@@ -117,7 +117,7 @@ export const catalogue = {
     'Always 1; the version of the gateway.'),
 } as const satisfies Record<string, CatalogueRow>
 
-export type Catalogue = typeof catalogue
+type Catalogue = typeof catalogue
 export type MetricName = keyof Catalogue
 /** Metric names of one type. */
 export type NameOf<T extends CatalogueRow['type']> = { [N in MetricName]: Catalogue[N]['type'] extends T ? N : never }[MetricName]

@@ -6,7 +6,7 @@ import { setImmediate } from 'node:timers/promises'
 import type { HistogramCell, ValueCell } from './families.js'
 import type { Family } from './store.js'
 
-export interface TextFormat {
+interface TextFormat {
   readonly contentType: string
   /** The name in HELP and TYPE lines: OpenMetrics names a counter without the `_total` of its samples. */
   readonly familyName: (family: Family) => string

@@ -75,7 +75,7 @@ export class Counter<L extends Labels> {
 }
 
 /** Reports the current values; called each time the gauge is read. `of`: as in a `GaugeSample`. */
-export type GaugeSource = (set: (value: number, labels: Readonly<Record<string, string>>, of?: object) => void) => void
+type GaugeSource = (set: (value: number, labels: Readonly<Record<string, string>>, of?: object) => void) => void
 
 /** Maximum number of label sets that are remembered as `other`. */
 const maxOthers = 100_000

@@ -4,7 +4,7 @@ import { checkTexts, OptionError } from '../core/config/options.js'
 import type { Group, Labels } from '../core/types.js'
 import { catalogue } from './catalogue.js'
 
-export interface KeyLabelRules {
+interface KeyLabelRules {
   readonly names: readonly string[]
   /** Maximum number of values of one label that are shown. */
   readonly maxValues: number

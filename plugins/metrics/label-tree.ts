@@ -20,7 +20,7 @@ interface Found<C> {
 }
 
 /** Called with the label whose value was new, and its label set. */
-export type Overflowed = (label: string, values: readonly string[]) => void
+type Overflowed = (label: string, values: readonly string[]) => void
 
 /** Number of recent label sets to compare with: where requests alternate between upstreams or models, few are like the one just before. */
 const maxFound = 4

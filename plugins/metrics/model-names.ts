@@ -4,7 +4,7 @@
  */
 const plausible = /^[A-Za-z0-9._:/@-]{1,128}$/
 
-export interface ModelNameRules {
+interface ModelNameRules {
   /** The only names that are shown. Null: names are learnt. */
   readonly listed: readonly string[] | null
   /** Maximum number of names that are learnt. */

@@ -16,7 +16,7 @@ interface Scrape {
 }
 
 /** Makes the text of one scrape, for the server's `accept` header. */
-export type Scraper = (accept: string) => Promise<Scrape>
+type Scraper = (accept: string) => Promise<Scrape>
 
 /** Our own text of our cells and those of peers, as OpenMetrics if the server asks for it. */
 export function storeScraper (families: readonly Family[], peers: Peers | null): Scraper {

@@ -32,7 +32,7 @@ export type CountListener = (name: string, cell: Cell) => void
 /** Labels whose values come from outside; all others have fixed values. */
 const openLabels = ['model', 'group', 'upstream']
 
-export interface StoreRules {
+interface StoreRules {
   /** Maximum number of series (for a histogram: label sets) of one metric. */
   readonly maxCells: number
   /** Labels of keys that some metrics have after their own. */
