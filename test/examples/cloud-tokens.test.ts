@@ -75,6 +75,8 @@ async function startTokens (t: Test): Promise<Tokens> {
     AZURE_CLIENT_ID: 'me',
     AZURE_CLIENT_SECRET: 'my secret',
     GCE_METADATA_HOST: await listen(t, createServer(metadata)),
+    // As Cloud Run says where it is. Elsewhere the library looks for the service once, for three seconds, and does without it for good.
+    K_SERVICE: 'gateway',
   }
   const tokens: Tokens = { entra, google, lastS: 3_600, env }
   return tokens
