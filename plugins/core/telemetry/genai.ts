@@ -42,7 +42,7 @@ export const metricNames = {
   timeToFirstChunk: 'gen_ai.client.operation.time_to_first_chunk',
 } as const
 
-/** Those of release 0.1.0 of the conventions, without embeddings. Input includes cached tokens, output includes reasoning. */
+/** As release 0.1.0 of the conventions names them, embeddings apart. Input includes cached tokens, output includes reasoning. */
 export const nextMetrics = {
   duration: 'gen_ai.client.inference.duration',
   timeToFirstChunk: 'gen_ai.client.inference.time_to_first_chunk',
