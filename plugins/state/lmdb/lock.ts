@@ -1,4 +1,5 @@
 /** Mutual exclusion of processes, because opening an lmdb file while others write it damages it. */
+import { headerOf } from './header.js'
 import { loadLmdb } from '../peer.js'
 
 interface LmdbLock {
@@ -15,6 +16,9 @@ interface LmdbLock {
  */
 export async function openLock (path: string): Promise<LmdbLock> {
   const { open } = await loadLmdb()
-  const file = open({ path: `${path}.gate`, overlappingSync: false })
+  const gate = `${path}.gate`
+  // Not made anew here: another process may be making it at this moment, or hold the lock by it.
+  if (headerOf(gate) === 'damaged') throw new Error(`${gate} is damaged: delete it while nothing uses the folder, it holds no data`)
+  const file = open({ path: gate, overlappingSync: false })
   return { alone: (step) => file.transactionSync(step), close: async () => await file.close() }
 }

@@ -1,6 +1,6 @@
 /** What stays of balances in lmdb when a step cannot be written, or its process ends. */
 import { randomBytes } from 'node:crypto'
-import { rmSync, writeFileSync } from 'node:fs'
+import { lstatSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { lmdbBalances } from '../../../plugins/state/lmdb/balances.js'
@@ -150,4 +150,22 @@ t.test('a damaged file of keys is told, and does not end the process; one withou
   for (const name of Object.keys(damaged)) await t.rejects(openLmdb(join(path, name), 'boot-1'), /\/\w+ of the state .* keys\.mdb is damaged/, name)
   const files = await openLmdb(join(path, 'empty'), 'boot-1')
   await files.close()
+})
+
+t.test('a damaged lock is told, too, by the file to delete', async (t) => {
+  for (const name of ['keys.mdb.gate', 'limits.mdb.gate']) {
+    const path = t.testdir({ [name]: Buffer.alloc(8_192) })
+    await t.rejects(openLmdb(path, 'boot-1'), new RegExp(`/${name.replaceAll('.', '\\.')} is damaged: delete it`))
+  }
+})
+
+t.test('a file of limits that is there and cannot be read is not made again: it may be in use', async (t) => {
+  const path = t.testdir({})
+  const file = join(path, 'limits.mdb')
+  await (await openLmdb(path, 'boot-1')).close()
+  rmSync(file)
+  // As a file of another user, which root could read.
+  symlinkSync('limits.mdb', file)
+  await t.rejects(openLmdb(path, 'boot-1'), { code: 'ELOOP' })
+  t.ok(lstatSync(file).isSymbolicLink())
 })
