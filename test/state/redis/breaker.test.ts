@@ -5,6 +5,7 @@ import { Breaker } from '../../../plugins/state/redis/breaker.js'
 interface Given {
   readonly answers?: () => boolean
   readonly maxPending?: number
+  readonly trouble?: () => Error
 }
 
 function breaker (given: Given = {}): { breaker: Breaker, probes: () => number, recovered: Promise<void> } {
@@ -20,7 +21,7 @@ function breaker (given: Given = {}): { breaker: Breaker, probes: () => number, 
       probes += 1
       if (given.answers?.() !== true) throw new Error('no')
     },
-    trouble: () => null,
+    trouble: given.trouble ?? (() => null),
     onRecovery: recover,
   })
   return { breaker: made, probes: () => probes, recovered }
@@ -41,6 +42,10 @@ t.test('whoever is not let through hears why', async (t) => {
   await t.rejects(made.run(async () => { throw new Error('READONLY') }), { asked: true, cause: { message: 'READONLY' } })
   await t.rejects(made.run(async () => 7), { asked: false, cause: { message: 'READONLY' } })
   made.close()
+  const { breaker: cut } = breaker({ trouble: () => new Error('connect ECONNREFUSED') })
+  await t.rejects(cut.run(async () => { throw new Error('not writable') }), { asked: true, cause: { message: 'not writable' } })
+  await t.rejects(cut.run(async () => 7), { asked: false, cause: { message: 'connect ECONNREFUSED' } }, 'the connection knows better')
+  cut.close()
 })
 
 t.test('silence costs its time once, then nothing, until a probe is answered', async (t) => {
@@ -73,12 +78,14 @@ t.test('an error that is an answer is told, and stops nobody else', async (t) =>
 })
 
 t.test('what fails together asks for one probe at a time', async (t) => {
-  const { breaker: made, recovered } = breaker({ answers: () => true })
+  const { breaker: made, probes, recovered } = breaker({ answers: () => true })
   const failing = [1, 2, 3].map(async () => await made.run(async () => { throw new StoreDownError('is gone') }))
   for (const each of await Promise.allSettled(failing)) {
     t.match(each, { status: 'rejected', reason: { message: 'the state store is gone' } })
   }
   await recovered
+  await new Promise((resolve) => setTimeout(resolve, 20))
+  t.equal(probes(), 1)
 })
 
 t.test('only so many may wait', async (t) => {
