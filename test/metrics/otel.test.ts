@@ -261,6 +261,16 @@ t.test('what never went to a provider, or consumes no tokens, is no model call',
   t.notOk([...(await collect()).keys()].some((name) => name.startsWith('gen_ai')))
 })
 
+t.test('a whole reply of an upstream is over with its last byte, however long its caller takes it, that of an error, too', async (t) => {
+  const { provider, collect } = newSdk(t)
+  const app = await start(t, { meterProvider: provider })
+  const at = { sent: 100, lastChunk: 600, ended: 9_000 }
+  pass(app, settledRequest({ at }))
+  pass(app, settledRequest({ at, outcome: 'client_error', status: 429, upstreamReply: { status: 429 } }))
+  const seconds = pointsOf((await collect()).get('gen_ai.client.operation.duration')).map(([, value]) => Object(value).sum.toFixed(3))
+  t.strictSame(seconds, ['0.500', '0.500'])
+})
+
 t.test('a call lasts until it failed, also where no reply came', async (t) => {
   const { provider, collect } = newSdk(t)
   const upstream = await startUpstream(t)

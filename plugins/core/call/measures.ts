@@ -71,9 +71,10 @@ export function firstChunkOf (llm: ModelCall): number | null {
   return (llm.times.firstChunkAt - llm.startedAt) / 1_000
 }
 
-/** From the dispatch to the upstream until its last byte, or until the call failed; for requests that were sent. */
-export function upstreamDurationOf ({ outcome, times: { sentAt, headersAt, lastChunkAt, endedAt } }: ModelCall): number {
-  return (Math.max(outcome === 'ok' ? Math.max(lastChunkAt, headersAt) : endedAt, sentAt) - sentAt) / 1_000
+/** From the dispatch to the upstream until its last byte, that of an error, too, or until the call broke; for requests that were sent. */
+export function upstreamDurationOf ({ abortedBy, errorCode, times: { sentAt, headersAt, lastChunkAt, endedAt } }: ModelCall): number {
+  const over = abortedBy === null && errorCode === null ? Math.max(lastChunkAt, headersAt) : endedAt
+  return (Math.max(over, sentAt) - sentAt) / 1_000
 }
 
 /** From the dispatch to the upstream to the first chunk of its successful streamed reply. */
