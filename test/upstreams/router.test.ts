@@ -52,6 +52,8 @@ t.test('a request goes to the upstream of its group, or to the only one there is
   const two = routerTo('a', 'b')
   t.equal(found(one, responses, null), 'a')
   t.equal(found(one, responses, groupOf({})), 'a')
+  const routed = groupOf({ routes: [{ models: ['x'], upstream: 'a' }] })
+  t.equal(found(one, responses, routed, { model: 'y' }), 'model_not_found', 'also the only one gets no model that no route takes')
   t.equal(found(two, responses, groupOf({})), undefined, 'undecided')
   t.equal(found(routerTo(), responses, groupOf({})), undefined)
   t.equal(found(two, '/v1/models', groupOf({}), { method: 'GET' }), undefined)
