@@ -77,6 +77,8 @@ async function startTokens (t: Test): Promise<Tokens> {
     GCE_METADATA_HOST: await listen(t, createServer(metadata)),
     // As Cloud Run says where it is. Elsewhere the library looks for the service once, for three seconds, and does without it for good.
     K_SERVICE: 'gateway',
+    // Without it the library runs `gcloud`, where that is installed, which may take longer than the gateway waits for a token.
+    GOOGLE_CLOUD_PROJECT: 'project',
   }
   const tokens: Tokens = { entra, google, lastS: 3_600, env }
   return tokens
