@@ -45,7 +45,12 @@ export async function openLmdb (path: string, bootId: string | null = readBootId
 
   const { balances, tables } = transaction(() => lock.alone(() => {
     const isKept = bootId === null || durable.get('boot') === bootId
-    if (isKept && headerOf(balancesPath) === 'right') return openBalances()
+    if (isKept && headerOf(balancesPath) === 'right') {
+      const kept = openBalances()
+      // Whoever made it was killed before it had what is spent.
+      if (isEmpty(kept.tables)) kept.balances.transactionSync(() => restore(kept.tables, spent))
+      return kept
+    }
     for (const each of [balancesPath, `${balancesPath}-lock`]) rmSync(each, { force: true })
     const fresh = openBalances()
     fresh.balances.transactionSync(() => restore(fresh.tables, spent))
@@ -85,6 +90,10 @@ async function openFolder (path: string, hasRoom: typeof hasDiskRoom): Promise<D
 function tablesOf (balances: RootDatabase): LmdbTables {
   const table = (name: string): LmdbTables['accounts'] => balances.openDB({ name, encoding: 'binary' })
   return { accounts: table('accounts'), buckets: table('buckets'), holds: table('holds'), groups: table('groups') }
+}
+
+function isEmpty ({ accounts, buckets }: LmdbTables): boolean {
+  return [accounts, buckets].every((table) => table.getKeysCount({ limit: 1 }) === 0)
 }
 
 /** Makes the file take pages from the disk and leaves them free in it: when the disk is full, limits go on with them. */

@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { lstatSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { open } from 'lmdb'
 import t from 'tap'
 import { lmdbBalances } from '../../../plugins/state/lmdb/balances.js'
 import { DurableThread, saveEntries, type Entries } from '../../../plugins/state/lmdb/durable.js'
@@ -125,7 +126,15 @@ t.test('what is being saved when its process ends does not replace what is newer
   await files.close()
 })
 
-for (const [how, harm] of [['deleted', rmSync], ['damaged', (file: string) => { writeFileSync(file, Buffer.alloc(50_000)) }]] as const) {
+const harms = {
+  deleted: rmSync,
+  damaged: (file: string) => { writeFileSync(file, Buffer.alloc(50_000)) },
+  'made anew by a process that was killed at once': async (file: string) => {
+    rmSync(file)
+    await open({ path: file, overlappingSync: false, maxDbs: 4 }).close()
+  },
+}
+for (const [how, harm] of Object.entries(harms)) {
   t.test(`where the file of limits was ${how}, what is spent is what the other one knows`, async (t) => {
     const path = t.testdir({})
     const files = await openLmdb(path, 'boot-1')
@@ -134,7 +143,7 @@ for (const [how, harm] of [['deleted', rmSync], ['damaged', (file: string) => { 
     await balances.settle({ id: 'a', group: 'chat', key: 'ci', tokens: 4, late: [] })
     await balances.close()
     await files.close()
-    harm(join(path, 'limits.mdb'))
+    await harm(join(path, 'limits.mdb'))
     const again = await openLmdb(path, 'boot-1')
     const restored = lmdbBalances(again, { holdTtlMs: 60_000 })
     t.match(await restored.read('chat'), { spent: 4, held: 0 })
