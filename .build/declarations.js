@@ -5,6 +5,11 @@ import { dts } from 'rollup-plugin-dts'
 /** Tabs for four spaces each: a tenth of the size. */
 const indented = (text) => text.replaceAll(/^(?: {4})+/gm, (spaces) => '\t'.repeat(spaces.length / 4))
 
+/** Comments begin and end in lines that say something; those with code begin as they are, or it would lose its indentation. */
+const closed = (text) => text
+  .replaceAll(/(?<=\/\*\*)\s+\*(?= (?:(?!\*\/| {5})[^])*\*\/)/g, '')
+  .replaceAll(/\s+\*\/$/gm, ' */')
+
 /** What a comment says of a file that is not shipped: it stands by itself, before an empty line. */
 const withoutFiles = (text) => text.replaceAll(/^\/\*\*(?:(?!\*\/)[^])*\*\/\n\n/gm, '')
 
@@ -18,5 +23,5 @@ export async function publicDeclarations (entries) {
   })
   const { output } = await bundle.generate({ entryFileNames: '[name].d.ts', chunkFileNames: 'dist/plugins/core/types.d.ts' })
   await bundle.close()
-  return output.map(({ fileName, code }) => [fileName, withoutFiles(indented(code))])
+  return output.map(({ fileName, code }) => [fileName, closed(withoutFiles(indented(code)))])
 }
