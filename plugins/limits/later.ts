@@ -47,9 +47,8 @@ export class Later {
 
   /** Gives a request what its reply told, if it is the first to tell it. */
   async claim (llm: ModelCall, told: ReplyUsage): Promise<void> {
-    const text = await this.#try(async (notes) => await notes.take?.(nameOf(llm, told.responseId)))
-    if (text == null) return
-    const made: Made = JSON.parse(text)
+    const made: Made | null = await this.#try(async (notes) => JSON.parse(await notes.take?.(nameOf(llm, told.responseId)) ?? 'null'))
+    if (made === null) return
     llm.arrivedAt = made.arrivedAt
     llm.model = made.model
     llm.routing.sentModel = made.sentModel

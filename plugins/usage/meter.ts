@@ -141,7 +141,9 @@ export class Meter {
     usage.responseId = this.#id
     usage.finishReason = this.finishReason
     usage.replyFailed = this.failed
-    const counted = this.#total()
+    // What a server counts of work that goes on, is not what that will have used.
+    const isFinal = (told === null && !llm.body.goesOn) || !this.#plan.rules.unfinished.includes(String(this.finishReason))
+    const counted = isFinal ? this.#total() : null
     const tools = this.#tools ?? this.#beside()
     // Of work that goes on, all is told with its tokens.
     if (counted !== null || !llm.body.goesOn) {
@@ -157,7 +159,7 @@ export class Meter {
     if (usage.partial && missing === 'too_large') usage.missing = missing
     usage.inconsistent = counted.inconsistent
     usage.modalities = counted.modalities.length > 0 ? [...counted.modalities] : null
-    if (!this.#plan.rules.unfinished.includes(String(this.finishReason))) told?.(llm, usage)
+    told?.(llm, usage)
   }
 }
 

@@ -199,6 +199,20 @@ t.test('what tells no usage, and what is told to others, changes nothing', async
   await spent(balances, 34)
 })
 
+t.test('what a server counts before the end of the work is not what it used', async (t) => {
+  const upstream = await startUpstream(t)
+  const created = stream(['response.created', response('queued', counts(0, 0))])
+  for (const first of [json(response('queued', counts(0, 0))), json(response('in_progress', counts(5, 1))), created]) {
+    const balances = memoryBalances()
+    const front = await open(t, upstream, { balances })
+    await front.make(first)
+    await spent(balances, held)
+    await front.ask(json(response('completed', counts(30, 4))))
+    await spent(balances, 34)
+    t.equal(sum(front, 'tokens_total'), 34)
+  }
+})
+
 t.test('one whose maker has no limits, and no ledger, is counted all the same, and searches once', async (t) => {
   const upstream = await startUpstream(t)
   const groups = { all: { protocols: everyProtocol } }
@@ -281,7 +295,8 @@ t.test('where nothing can be remembered, it stays charged what it held', async (
   const upstream = await startUpstream(t)
   const away = async (): Promise<never> => { throw new Error('away') }
   const done = json(response('completed', counts(30, 4)))
-  for (const notes of [{ read: away, write: away, take: away }, { read: () => null, write: () => {} }]) {
+  const others = ['{', 'null'].map((text) => ({ read: () => null, write: () => {}, take: () => text }))
+  for (const notes of [{ read: away, write: away, take: away }, { read: () => null, write: () => {} }, ...others]) {
     const balances = memoryBalances()
     const { make, ask } = await open(t, upstream, { balances, notes })
     await make()
