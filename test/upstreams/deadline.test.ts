@@ -202,3 +202,7 @@ t.test('who waited in a queue of ours in vain told nothing of the upstream: neit
     t.strictSame(seenBy(gateway), [2, 6], 'it is asked at once again')
   }
 })
+
+t.test('an upstream that is in no pool is asked once, for as long as it takes', async (t) => {
+  t.match(poolOfOne(upstreamOf({ url: 'http://u' }), new HealthRegistry()), { attempts: 1, deadlineMs: Infinity })
+})
