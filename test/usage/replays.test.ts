@@ -1,6 +1,7 @@
 import t from 'tap'
 import { call, listen, read, startGateway } from '../helpers/gateway.js'
 import { replyFixture, startUpstream } from '../helpers/upstream.js'
+import { hosts } from './hosts.js'
 
 t.test('a response that is streamed again from its end has nothing left, and is whole', async (t) => {
   const upstream = await startUpstream(t)
@@ -45,4 +46,12 @@ t.test('a response that is streamed again is judged at its end, and counted once
   t.equal(await upstream.seen.at(-1)?.aborted, true, 'nothing of it is waited for')
   t.match(JSON.parse((await get()).bytes.toString()), { object: 'response' }, 'one that is a document')
   t.match(await settled.next(), { outcome: 'ok', usage: { tokens: null } })
+})
+
+t.test('where nothing has limits, a response that is told again counts nothing', async (t) => {
+  const upstream = await startUpstream(t)
+  const { app, settled } = await hosts[3].start(t, upstream.url)
+  const url = await listen(app)
+  const [answer] = await Promise.all([settled.next(), read(await call(`${url}/v1/responses/resp_1`, { method: 'GET' }).reply)])
+  t.match(answer, { outcome: 'ok', usage: { tokens: null, missing: null } })
 })
