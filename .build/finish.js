@@ -1,8 +1,9 @@
 /**
- * Finishes what the compiler wrote to `dist`: few files of code without comments, declarations of what is public, an executable command.
+ * Finishes `dist`: few files of code without comments, and with them the script of the console; declarations of what is public; an
+ * executable command.
  * Only blanks and comments go: names stay, and each statement keeps a line of its own, so that stack traces can be read.
  */
-import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { minify } from 'terser'
 import { bundled } from './bundle.js'
@@ -19,7 +20,10 @@ async function withoutComments ([path, text]) {
 const manifest = JSON.parse(readFileSync('package.json', 'utf8'))
 const entries = Object.values(manifest.exports).filter((target) => target.types).map(({ types }) => join(types))
 const declarations = await publicDeclarations(entries)
-const code = await Promise.all((await bundled(resolve('dist'))).map(withoutComments))
+const clientFolder = 'plugins/console/client'
+const client = readdirSync(clientFolder).map((name) => join(clientFolder, name))
+  .map((path) => [resolve('dist', path), readFileSync(path, 'utf8')])
+const code = await Promise.all([...await bundled(resolve('dist')), ...client].map(withoutComments))
 
 rmSync('dist', { recursive: true })
 for (const [path, text] of [...declarations, ...code]) {

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { dirname, join } from 'node:path'
 import { body } from './body.js'
 import { style } from './style.js'
 
@@ -16,16 +15,13 @@ function chartFile (name: string): string {
   return readFileSync(require.resolve(`uplot/dist/${name}`), 'utf8')
 }
 
-/** Shipped unchanged, and resolved from the package: built files may be at any depth. */
-const clientFolder = join(dirname(require.resolve('fastify-llm-gateway/package.json')), 'plugins/console/client')
-
 /** In this order: each uses those before it. */
 const clientFiles = ['numbers', 'tiles', 'charts', 'tables', 'life']
 
 /** The files of the script as one: a page that loads nothing cannot import. */
 function clientScript (): string {
-  const files = clientFiles.map((name) => readFileSync(join(clientFolder, `${name}.js`), 'utf8'))
-  return files.join('\n').replace(/^import .*$/gm, '').replace(/^export (?=const|function)/gm, '')
+  const files = clientFiles.map((name) => readFileSync(new URL(`client/${name}.js`, import.meta.url), 'utf8'))
+  return files.join('\n').replace(/^import\b.*$/gm, '').replace(/\bexport (?=const|function)/g, '')
 }
 
 function hashOf (text: string): string {

@@ -147,7 +147,7 @@ function makeApp (t: Test): string {
   const env = [`PATH=${String(process.env['PATH'])}`, `HOME=${String(process.env['HOME'])}`, 'npm_config_prefer_offline=true']
   const made = spawnSync('/usr/bin/env', ['-i', ...env, 'sh', '-c', command], { cwd: app, encoding: 'utf8' })
   t.equal(made.status, 0, made.stderr)
-  for (const path of ['schemas', 'plugins/console/client', 'dist']) cpSync(join(root, path), join(app, path), { recursive: true })
+  for (const path of ['schemas', 'dist']) cpSync(join(root, path), join(app, path), { recursive: true })
   chmodSync(app, 0o755)
   spawnSync('chmod', ['-R', 'a-w,a+rX', app])
   return app
