@@ -95,7 +95,6 @@ export function tables (readings: Readings, ofCosts = readings): Record<string, 
     missing: happened(readings.rows('usage_missing_total', 'protocol', 'reason')),
     cache: happened(readings.rows('key_cache_entries', 'kind')),
     balances: readings.rows('balance_remaining_ratio', 'group'),
-    overflow: happened(readings.rows('label_overflow_total', 'label')),
     series: readings.total('series'),
     version: readings.rows('build_info', 'version').map(([version]) => version).join(),
   }

@@ -133,13 +133,13 @@ export function showTables (tables) {
     tables.tokens.map(({ group, model, total, types: counts }) => [group, model, total, ...types.map((type) => counts[type] ?? 0)]))
   noteRest('tokens', tables.tokens.length, tables.allTokens.rows, [`${short(tables.allTokens.total)} tokens`])
   const outcomes = cross(protocolFirst(tables.outcomes), ['ok', ...refusals, ...failures, 'client_abort'])
-  fill('outcomes', ['protocol'], outcomes.kinds.map((kind) => words(kind)), outcomes.rows)
-  fill('refused', ['reason'], ['requests'], most(tables.refused.map(([reason, count]) => [words(reason), count])))
-  fill('limited', ['group', 'limit'], ['requests'], most(tables.limited))
-  fill('invalid', ['protocol', 'keyword'], ['requests'], most(protocolFirst(tables.invalid)))
-  fill('repaired', ['protocol', 'kind'], ['requests'], most(protocolFirst(tables.repaired).map(([protocol, kind, count]) => [
-    protocol, words(kind), count,
-  ])))
+  fill('outcomes', ['protocol'], outcomes.kinds.map(words), outcomes.rows)
+  fill('refused', ['reason'], ['requests'], tables.refused.map(([reason, count]) => [words(reason), count]))
+  fill('limited', ['group', 'limit'], ['requests'], tables.limited)
+  fill('invalid', ['protocol', 'keyword'], ['requests'], protocolFirst(tables.invalid))
+  fill('repaired', ['protocol', 'kind'], ['requests'], tables.repaired.map(([protocol, kind, count]) => [
+    words(protocol), words(kind), count,
+  ]))
   fill('members', ['upstream', 'state'], ['running', 'back in, s'], tables.members)
   const upstreams = cross(tables.upstreams, ['2xx', '3xx', '4xx', '5xx', 'error'])
   fill('upstreams', ['upstream'], upstreams.kinds, upstreams.rows)
