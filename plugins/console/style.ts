@@ -1,3 +1,6 @@
+const dark = `--ground: #10141a; --card: #171d26; --line: #28303c; --text: #e6eaf0; --dim: #8f9bab; --edge: #0009;
+  --blue: #56a8e8; --orange: #f0a23c; --green: #2fc297; --red: #f07167; --purple: #c595dd; --sky: #8fd0f5;`
+
 /** Colours are the Okabe-Ito set, which colour-blind people can distinguish, a shade lighter on dark ground. */
 export const style = `
 :root {
@@ -6,13 +9,11 @@ export const style = `
 }
 @media (prefers-color-scheme: dark) {
   :root:not([data-theme=light]) {
-    --ground: #10141a; --card: #171d26; --line: #28303c; --text: #e6eaf0; --dim: #8f9bab; --edge: #0009;
-    --blue: #56a8e8; --orange: #f0a23c; --green: #2fc297; --red: #f07167; --purple: #c595dd; --sky: #8fd0f5;
+    ${dark}
   }
 }
 :root[data-theme=dark] {
-  --ground: #10141a; --card: #171d26; --line: #28303c; --text: #e6eaf0; --dim: #8f9bab; --edge: #0009;
-  --blue: #56a8e8; --orange: #f0a23c; --green: #2fc297; --red: #f07167; --purple: #c595dd; --sky: #8fd0f5;
+  ${dark}
 }
 * { box-sizing: border-box }
 body {

@@ -1,6 +1,6 @@
 /* global document, getComputedStyle */
 /** The charts of the last ten minutes. */
-import { failures, picked, quantileAt, rateAt, refusals, seconds, short, state } from './numbers.js'
+import { failures, quantileOf, rateOf, refusals, seconds, short, state } from './numbers.js'
 import { byId } from './tiles.js'
 
 const { uPlot: Chart } = globalThis
@@ -13,10 +13,10 @@ export const charts = [
     filled: true,
     format: short,
     series: [
-      ['ok', 'green', (index) => rateAt(index, (point) => picked(point.outcomes, ['ok']))],
-      ['refused', 'orange', (index) => rateAt(index, (point) => picked(point.outcomes, refusals))],
-      ['failed', 'red', (index) => rateAt(index, (point) => picked(point.outcomes, failures))],
-      ['caller left', 'purple', (index) => rateAt(index, (point) => picked(point.outcomes, ['client_abort']))],
+      ['ok', 'green', rateOf('outcomes', ['ok'])],
+      ['refused', 'orange', rateOf('outcomes', refusals)],
+      ['failed', 'red', rateOf('outcomes', failures)],
+      ['caller left', 'purple', rateOf('outcomes', ['client_abort'])],
     ],
   },
   {
@@ -24,32 +24,30 @@ export const charts = [
     filled: true,
     format: short,
     series: [
-      ['input', 'blue', (index) => rateAt(index, (point) => picked(point.tokens, ['input', 'tool_input']))],
-      ['cache read', 'sky', (index) => rateAt(index, (point) => picked(point.tokens, ['cache_read']))],
-      ['cache write', 'purple', (index) => rateAt(
-        index, (point) => picked(point.tokens, ['cache_write', 'cache_write_5m', 'cache_write_1h'])
-      )],
-      ['output', 'green', (index) => rateAt(index, (point) => picked(point.tokens, ['output']))],
-      ['reasoning', 'orange', (index) => rateAt(index, (point) => picked(point.tokens, ['reasoning']))],
+      ['input', 'blue', rateOf('tokens', ['input', 'tool_input'])],
+      ['cache read', 'sky', rateOf('tokens', ['cache_read'])],
+      ['cache write', 'purple', rateOf('tokens', ['cache_write', 'cache_write_5m', 'cache_write_1h'])],
+      ['output', 'green', rateOf('tokens', ['output'])],
+      ['reasoning', 'orange', rateOf('tokens', ['reasoning'])],
     ],
   },
   {
     id: 'latency-chart',
     format: seconds,
     series: [
-      ['duration P50', 'blue', (index) => quantileAt(index, 'duration', 0.5)],
-      ['duration P95', 'purple', (index) => quantileAt(index, 'duration', 0.95)],
-      ['first chunk P50', 'green', (index) => quantileAt(index, 'firstChunk', 0.5)],
-      ['first chunk P95', 'orange', (index) => quantileAt(index, 'firstChunk', 0.95)],
+      ['duration P50', 'blue', quantileOf('duration', 0.5)],
+      ['duration P95', 'purple', quantileOf('duration', 0.95)],
+      ['first chunk P50', 'green', quantileOf('firstChunk', 0.5)],
+      ['first chunk P95', 'orange', quantileOf('firstChunk', 0.95)],
     ],
   },
   {
     id: 'overhead-chart',
     format: seconds,
     series: [
-      ['P50', 'blue', (index) => quantileAt(index, 'overhead', 0.5)],
-      ['P95', 'purple', (index) => quantileAt(index, 'overhead', 0.95)],
-      ['P99', 'orange', (index) => quantileAt(index, 'overhead', 0.99)],
+      ['P50', 'blue', quantileOf('overhead', 0.5)],
+      ['P95', 'purple', quantileOf('overhead', 0.95)],
+      ['P99', 'orange', quantileOf('overhead', 0.99)],
     ],
   },
 ]

@@ -10,30 +10,31 @@ export const refusals = ['client_error', 'auth_error', 'limited']
 export const inputTypes = ['input', 'cache_read', 'cache_write_5m', 'cache_write_1h', 'cache_write', 'tool_input']
 export const outputTypes = ['output', 'reasoning']
 
-export const sum = (values) => values.reduce((total, value) => total + value, 0)
+const sum = (values) => values.reduce((total, value) => total + value, 0)
 
-const countOf = (point) => sum(Object.values(point?.outcomes ?? {}))
+/** Some of a point's counts of one kind, such as its `outcomes`, or all of them. */
+const countOf = (point, kind, names = Object.keys(point[kind])) => sum(names.map((name) => point[kind][name] ?? 0))
 
 /** Counts never fall: if they do, another process or app answers, whose counts do not continue the old ones. */
 export function goesOn ({ startedAt, points: [first] }) {
-  return startedAt === state.startedAt && (first === undefined || countOf(first) >= countOf(state.points.at(-1)))
+  const last = state.points.at(-1)
+  if (startedAt !== state.startedAt) return false
+  return first === undefined || last === undefined || countOf(first, 'outcomes') >= countOf(last, 'outcomes')
 }
-
-export const picked = (counts, names) => sum(names.map((name) => counts[name] ?? 0))
 
 function pastOf (index) {
   return state.points[Math.max(0, index - span)]
 }
 
-/** Increase of `read(point)` up to a point, per second. */
-export function rateAt (index, read) {
+/** Reads by how much counts grew up to a point, per second. */
+export const rateOf = (kind, names) => (index) => {
   const now = state.points[index]
   const past = pastOf(index)
-  return now === past ? null : Math.max(0, read(now) - read(past)) / (now.at - past.at) * 1_000
+  return now === past ? null : Math.max(0, countOf(now, kind, names) - countOf(past, kind, names)) / (now.at - past.at) * 1_000
 }
 
-/** A quantile of the values up to a point, by linear interpolation in its bucket, as in PromQL. */
-export function quantileAt (index, name, quantile) {
+/** Reads a quantile of the values up to a point, by linear interpolation in its bucket, as in PromQL. */
+export const quantileOf = (name, quantile) => (index) => {
   const limits = state.bounds[name] ?? []
   const now = state.points[index][name]
   const past = pastOf(index)[name]

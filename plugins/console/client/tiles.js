@@ -1,6 +1,6 @@
 /* global document */
 /** The current numbers. */
-import { failures, inputTypes, outputTypes, percent, picked, quantileAt, rateAt, seconds, short, state, sum } from './numbers.js'
+import { failures, inputTypes, outputTypes, percent, quantileOf, rateOf, seconds, short, state } from './numbers.js'
 
 export const byId = (id) => document.getElementById(id)
 
@@ -17,17 +17,17 @@ function tile (id, text, unit = '', bad = false) {
 
 export function showTiles () {
   const last = state.points.length - 1
-  const requests = rateAt(last, (point) => sum(Object.values(point.outcomes)))
-  const failed = rateAt(last, (point) => picked(point.outcomes, failures))
-  const lookups = rateAt(last, (point) => sum(Object.values(point.lookups)))
-  const hits = rateAt(last, (point) => picked(point.lookups, ['hit', 'negative_hit']))
+  const requests = rateOf('outcomes')(last)
+  const failed = rateOf('outcomes', failures)(last)
+  const lookups = rateOf('lookups')(last)
+  const hits = rateOf('lookups', ['hit', 'negative_hit'])(last)
   const failedShare = requests > 0 ? failed / requests : null
   tile('rate', short(requests), '/s')
   tile('failed', percent(failedShare), '', failedShare > 0.01)
-  tile('input', short(rateAt(last, (point) => picked(point.tokens, inputTypes))), '/s')
-  tile('output', short(rateAt(last, (point) => picked(point.tokens, outputTypes))), '/s')
+  tile('input', short(rateOf('tokens', inputTypes)(last)), '/s')
+  tile('output', short(rateOf('tokens', outputTypes)(last)), '/s')
   tile('active', short(state.points[last].active))
-  tile('first-chunk', seconds(quantileAt(last, 'firstChunk', 0.95)))
-  tile('overhead', seconds(quantileAt(last, 'overhead', 0.95)))
+  tile('first-chunk', seconds(quantileOf('firstChunk', 0.95)(last)))
+  tile('overhead', seconds(quantileOf('overhead', 0.95)(last)))
   tile('cache', percent(lookups > 0 ? hits / lookups : null))
 }
