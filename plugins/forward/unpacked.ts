@@ -3,6 +3,9 @@ import type { Headers } from './raw-headers.js'
 
 type Unpack = (bytes: Buffer) => unknown
 
+/** No server compresses a reply more than twice. Each layer holds the loop, and a header has room for thousands. */
+const maxLayers = 2
+
 /** The content codings whose whole bodies this Node reads (zstd from 22.15 on), up to so many bytes of what comes out. */
 export function unpackers (library: object, maxOutputLength: number): ReadonlyMap<string, Unpack> {
   const bounds = { maxOutputLength, finishFlush: zlib.constants.Z_SYNC_FLUSH }
@@ -21,6 +24,7 @@ export function unpackers (library: object, maxOutputLength: number): ReadonlyMa
 /** A decompressed body, null if it cannot be read. `coding`: the `content-encoding` header, in the order in which codings were applied. */
 export function unpacked (body: Buffer, coding: string, codings: ReadonlyMap<string, Unpack>): Buffer | null {
   const names = coding.toLowerCase().split(',').map((name) => name.trim()).filter((name) => name !== '' && name !== 'identity')
+  if (names.length > maxLayers) return null
   try {
     return names.reduceRight((bytes: Buffer | null, name) => {
       const read = bytes === null ? null : codings.get(name)?.(bytes)

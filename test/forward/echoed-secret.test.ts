@@ -66,6 +66,9 @@ const echoes: Record<string, Script> = {
   'packed by the other name': { body: gzipSync(JSON.stringify(told)), headers: { 'content-encoding': 'X-GZIP' } },
   'in bytes that are not what they say': { body: JSON.stringify(told), headers: { 'content-encoding': 'identity, gzip' } },
   'packed twice': { body: gzipSync(gzipSync(JSON.stringify(told))), headers: { 'content-encoding': 'gzip, gzip' } },
+  'packed more often than is read': {
+    body: gzipSync(gzipSync(gzipSync(JSON.stringify(told)))), headers: { 'content-encoding': 'gzip, gzip, gzip' },
+  },
   'in a coding that nobody knows': { body: JSON.stringify(told), headers: { 'content-encoding': 'gzip, rot13' } },
   'with slashes escaped': { body: JSON.stringify(told).replaceAll('/', '\\/') },
   'with letters escaped': { body: JSON.stringify(told).replaceAll('-', '\\u002d').replaceAll('+', '\\u002B') },

@@ -11,6 +11,8 @@ t.test('reads what this Node can unpack, within its bounds', async (t) => {
   t.strictSame(unpacked(zlib.brotliCompressSync(zlib.deflateSync(error)), 'deflate, identity, br', codings), error)
   t.equal(unpacked(zlib.gzipSync(Buffer.alloc(101)), 'gzip', codings), null, 'too much comes out')
   t.equal(unpacked(error, 'gzip', codings), null)
+  const thrice = zlib.gzipSync(zlib.gzipSync(zlib.gzipSync(error)))
+  t.equal(unpacked(thrice, 'gzip, gzip, gzip', unpackers(zlib, 1_000)), null, 'each layer would hold the loop')
   t.equal(unpacked(error, 'rot13', codings), null)
 })
 
