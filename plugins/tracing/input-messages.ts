@@ -22,9 +22,10 @@ export function inputMessages (rules: TextRules | null, json: unknown, take: Tak
   const said = rules.input.map((name) => fieldOf(json, name)).find((value) => value !== undefined)
   const items: readonly unknown[] = Array.isArray(said) ? said : [said]
   return items.flatMap((item) => {
+    const given = fieldOf(item, 'role')
+    const role = typeof given === 'string' ? take(given) : 'user'
     const parts = partsOf(fieldOf(item, rules.parts) ?? item, take)
-    const role = fieldOf(item, 'role')
-    return parts.length === 0 ? [] : [{ role: typeof role === 'string' ? role : 'user', parts }]
+    return parts.length === 0 ? [] : [{ role, parts }]
   })
 }
 

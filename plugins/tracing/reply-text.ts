@@ -33,7 +33,8 @@ export class ReplyText {
   }
 
   end (): void {
-    if (!this.#events) this.#read(this.#pending)
+    // In an event stream the beginning of a line, which is no JSON.
+    this.#read(this.#pending)
     this.#pending = ''
   }
 

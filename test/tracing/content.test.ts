@@ -44,11 +44,11 @@ async function start (t: Test, value: string | undefined, bare = false): Promise
   return { app, settled: watchSettled(app), upstream, url: await listen(app), lastSpan: () => finished().at(-1) }
 }
 
-async function chat ({ url, settled, lastSpan }: Running, content: string, stream = false): Promise<ReadableSpan['attributes']> {
+async function chat (
+  { url, settled, lastSpan }: Running, content: string, { stream = false, role = 'user' } = {}
+): Promise<ReadableSpan['attributes']> {
   await read(
-    await call(`${url}/v1/chat/completions`, {
-      body: JSON.stringify({ model: 'gpt-5', stream, messages: [{ role: 'user', content }] }),
-    }).reply
+    await call(`${url}/v1/chat/completions`, { body: JSON.stringify({ model: 'gpt-5', stream, messages: [{ role, content }] }) }).reply
   )
   await settled.next()
   return lastSpan()?.attributes ?? {}
@@ -111,13 +111,13 @@ t.test('a stream without events is a list of documents', async (t) => {
 t.test('an event stream is one in whatever letters its type is written', async (t) => {
   const running = await start(t, 'SPAN_ONLY')
   running.upstream.queue({ headers: { 'content-type': 'Text/Event-Stream;charset=utf-8' } })
-  t.equal(outputOf(await chat(running, 'hi', true)), 'Hello from upstream 👋')
+  t.equal(outputOf(await chat(running, 'hi', { stream: true })), 'Hello from upstream 👋')
 })
 
 t.test('on a mount that nobody adapted', async (t) => {
   const running = await start(t, 'SPAN_ONLY', true)
   for (const stream of [false, true]) {
-    const attributes = await chat(running, 'a private question', stream)
+    const attributes = await chat(running, 'a private question', { stream })
     t.match(attributes['gen_ai.input.messages'], 'a private question')
     t.equal(outputOf(attributes), 'Hello from upstream 👋')
   }
@@ -134,10 +134,18 @@ t.test('long texts are cut, and told to be', async (t) => {
   }
 })
 
+t.test('a role is text of the caller, too: it counts, and has no key', async (t) => {
+  const running = await start(t, 'SPAN_ONLY')
+  const long = await chat(running, 'hi', { role: 'r'.repeat(2 * budgetUnits) })
+  t.equal(long['llm_gateway.input_truncated'], true)
+  t.notOk('gen_ai.input.messages' in long)
+  t.match((await chat(running, 'hi', { role: secret }))['gen_ai.input.messages'], '"role":"[key]"')
+})
+
 t.test('what was said before a stream broke off', async (t) => {
   const running = await start(t, 'SPAN_ONLY')
   running.upstream.queue({ split: 'events', cutAt: 500 })
-  t.match(outputOf(await chat(running, 'hi', true)), /^Hello/)
+  t.match(outputOf(await chat(running, 'hi', { stream: true })), /^Hello/)
 })
 
 t.test('who moves the bytes drives the usage tap as before', async (t) => {
@@ -187,7 +195,7 @@ t.test('a key that was pasted or repeated is not captured, nor the beginning of 
   const pieces = [secret.slice(0, 7), secret.slice(7), ' and ', providerSecret]
   const events = pieces.map((content) => `data: ${JSON.stringify({ choices: [{ delta: { content } }] })}\n\n`)
   running.upstream.queue({ body: events.join(''), headers: { 'content-type': 'text/event-stream' }, split: 'events' })
-  const attributes = await chat(running, `my key is ${secret}`, true)
+  const attributes = await chat(running, `my key is ${secret}`, { stream: true })
   t.equal(outputOf(attributes), '[key] and [key]')
   t.match(attributes['gen_ai.input.messages'], 'my key is [key]')
   running.upstream.queue({ body: { choices: [{ message: { content: 'z'.repeat(budgetUnits - 8) + secret } }] } })
@@ -225,6 +233,14 @@ t.test('input in the shapes of the protocols', async (t) => {
   t.strictSame(inputMessages(textOf('responses'), { input: ['a', { type: 'x' }] }, () => ''), [])
 })
 
+t.test('a budget takes what just fits, and the beginning of what does not', async (t) => {
+  const budget = new TextBudget(6)
+  t.equal(budget.take('a👋'), 'a👋')
+  t.equal(budget.take('bcd'), 'bcd')
+  t.notOk(budget.truncated)
+  t.equal(new TextBudget(6).take('a👋bcde'), 'a👋bcd')
+})
+
 t.test('a budget cuts no character in two', async (t) => {
   const budget = new TextBudget(4)
   t.equal(budget.take('abc'), 'abc')
@@ -234,17 +250,58 @@ t.test('a budget cuts no character in two', async (t) => {
 })
 
 t.test('reply text is read in whatever pieces it comes', async (t) => {
-  const bytes = Buffer.from('event: x\r\ndata: {"choices":[{"delta":{"content":"wel👋"}}]}\r\n\r\ndata: ' +
-    'broken\n\ndata:{"choices":[{"delta":{"content":"come"}}]}\n\ndata: [DONE]\n\n')
-  for (const size of [1, 2, 7, bytes.length]) {
-    const reply = new ReplyText(choiceTexts, new TextBudget(100), true)
-    for (let at = 0; at < bytes.length; at += size) reply.push(bytes.subarray(at, at + size))
-    reply.end()
-    t.equal(reply.text, 'wel👋come', `pieces of ${size}`)
+  const events = 'event: x\r\ndata: {"choices":[{"delta":{"content":"wel👋"}}]}\r\n\r\ndata: ' +
+    'broken\n\nnote:{"choices":[{"delta":{"content":"un"}}]}\ndata:{"choices":[{"delta":{"content":"come"}}]}\n\ndata: [DONE]\n\n' +
+    'data: {"choices":[{"delta":{"content":"cut"}}]}'
+  for (const bytes of [Buffer.from(events), Buffer.from(events.replace(/\r?\n/g, '\r'))]) {
+    for (const size of [1, 2, 7, bytes.length]) {
+      const reply = new ReplyText(choiceTexts, new TextBudget(100), true)
+      for (let at = 0; at < bytes.length; at += size) reply.push(bytes.subarray(at, at + size))
+      reply.end()
+      t.equal(reply.text, 'wel👋come', `pieces of ${size}`)
+    }
   }
-  const budget = new TextBudget(100)
-  const endless = new ReplyText(choiceTexts, budget, true)
+  const document = new ReplyText(choiceTexts, new TextBudget(100), false)
+  document.push(Buffer.from('{"choices":[{"message":{"content":"once"}}]}'))
+  document.end()
+  document.end()
+  t.equal(document.text, 'once', 'also where its caller leaves after its end')
+})
+
+t.test('arguments of tools and what a model thinks are no text of its reply', async (t) => {
+  const said = (name: string, events: readonly object[]): string => {
+    const reply = new ReplyText(textOf(name)?.output ?? [], new TextBudget(100), true)
+    for (const event of events) reply.push(Buffer.from(`data: ${JSON.stringify(event)}\n\n`))
+    return reply.text
+  }
+  t.equal(said('responses', [
+    { type: 'response.reasoning_summary_text.delta', delta: 'thought' },
+    { type: 'response.output_text.delta', delta: 'said' },
+    { type: 'response.function_call_arguments.delta', delta: '{"city":"Rome"}' },
+  ]), 'said')
+  t.equal(said('messages', [
+    { type: 'content_block_delta', delta: { type: 'thinking_delta', thinking: 'thought' } },
+    { type: 'content_block_delta', delta: { type: 'text_delta', text: 'said' } },
+    { type: 'content_block_delta', delta: { type: 'input_json_delta', partial_json: '{"city"' } },
+  ]), 'said')
+})
+
+t.test('what is too long to be read is not kept, and nothing is read behind it', async (t) => {
+  const event = (content: string): Buffer => Buffer.from(`data: {"choices":[{"delta":{"content":"${content}"}}]}\n\n`)
+  const stream = new ReplyText(choiceTexts, new TextBudget(100), true)
+  stream.push(event('one'))
+  stream.push(Buffer.alloc(300 * 1024, 'x'))
+  for (const more of [Buffer.from('\n\n'), event('three')]) stream.push(more)
+  stream.end()
+  t.equal(stream.text, 'one')
+  const budget = new TextBudget(400)
+  const document = new ReplyText(choiceTexts, budget, false)
+  document.push(Buffer.from(JSON.stringify({ choices: [{ message: { content: 'text' } }], more: 'x'.repeat(300 * 1024) })))
+  document.end()
+  t.strictSame([document.text, budget.truncated], ['', true])
+  const little = new TextBudget(100)
+  const endless = new ReplyText(choiceTexts, little, true)
   for (let n = 0; n < 10; n += 1) endless.push(Buffer.alloc(64 * 1024, 'x'))
   endless.end()
-  t.ok(budget.truncated, 'a line without end is not kept')
+  t.ok(little.truncated, 'a line without end')
 })

@@ -72,6 +72,32 @@ for (const [name, openLedger] of [
   })
 }
 
+t.test('a file that began after a range, or ended more than a minute before it, is not opened', async (t) => {
+  // A folder, which cannot be read.
+  const path = t.testdir({ '000000000900000-1-0badc0de.ledger': {} })
+  utimesSync(join(path, '000000000900000-1-0badc0de.ledger'), 1_000, 1_000)
+  const ledger = new FileLedger(path)
+  for (const range of [{ to: 900_000 }, { from: 1_060_001 }]) t.same(await idsIn(ledger, range), [])
+  for (const range of [{ to: 900_001 }, { from: 1_060_000 }, {}]) await t.rejects(idsIn(ledger, range), { code: 'EISDIR' })
+  await ledger.close()
+})
+
+t.test('how far a ledger is read is told in bytes of its files, and never as more than all', async (t) => {
+  const path = t.testdir({})
+  const ledger = new FileLedger(path, { maxFileBytes: 1 })
+  const now = Date.now()
+  for (const [at, id] of ['ü', 'b', 'c'].entries()) await ledger.append(record(id, now + at))
+  const sizes = readdirSync(path).sort().map((name) => statSync(join(path, name)).size)
+  const [one = 0, two = 0, three = 0] = sizes
+  truncateSync(join(path, String(readdirSync(path).sort()[2])), three - 1)
+  const told: number[][] = []
+  t.same(await idsIn(ledger, { onProgress: (...each) => told.push(each) }), ['ü', 'b', 'c'])
+  const total = one + two + three - 1
+  t.same(told.slice(0, 2), [[one, total], [one + two, total]])
+  t.same(told.at(-1), [total, total])
+  await ledger.close()
+})
+
 t.test('an option that is undefined has its default', async (t) => {
   const path = join(t.testdir({}), 'ledger')
   const unset: object = { maxFileBytes: undefined, maxFileAgeMs: undefined, keepMs: undefined }
