@@ -1,9 +1,7 @@
 import type { FarSide, Seen } from './far-side.js'
+import type { Need } from './needs.js'
 import type { FamilyName, Options } from './options.js'
 import type { Reply } from './wire.js'
-
-/** What a check requires; without it the check does not apply. */
-export type Need = FamilyName | 'far side' | 'metrics' | 'mount prefix' | 'several keys' | 'spent key'
 
 export interface Check {
   /** Never changes: results of two gateways, or of two years, are compared by it. */
@@ -87,7 +85,7 @@ export function fieldsOf (value: unknown): Fields {
   return typeof value === 'object' && value !== null ? { ...value } : {}
 }
 
-function isText (value: unknown): boolean {
+export function isText (value: unknown): boolean {
   return typeof value === 'string' && value !== ''
 }
 

@@ -3,13 +3,13 @@
  * `--upstream-port` it also plays the provider behind the gateway.
  */
 import { writeFile } from 'node:fs/promises'
-import type { Check, Kind, Need } from './check.js'
+import type { Check, Kind } from './check.js'
 import { checks } from './checks/index.js'
 import { missingEndpoints, NotApplicable, without } from './endpoints.js'
 import { FarSide } from './far-side.js'
 import { UsageError } from '../io.js'
+import { needs } from './needs.js'
 import { readOptions, usage, type Options } from './options.js'
-import { messageOf } from './message-of.js'
 import { holdsFor } from './profiles.js'
 import { junit, resultOf, table, tally, type Result } from './report.js'
 import { createSubject } from './subject.js'
@@ -70,8 +70,8 @@ async function report (options: Options, results: readonly Result[], io: Io): Pr
 }
 
 async function runCheck (check: Check, options: Options, far: FarSide, absent: ReadonlySet<Kind>): Promise<Result> {
-  const missing = check.needs.filter((need) => !available(need, options))
-  if (missing.length > 0) return resultOf(check, 'n/a', `needs ${missing.map((need) => given[need]).join(', ')}`)
+  const missing = check.needs.map((need) => needs[need]).filter(({ isMet }) => !isMet(options))
+  if (missing.length > 0) return resultOf(check, 'n/a', `needs ${missing.map(({ from }) => from).join(', ')}`)
   far.reset()
   const limit = new AbortController()
   const subject = without(absent, createSubject(options, far, limit.signal))
@@ -95,27 +95,7 @@ async function within<T> (ms: number, work: Promise<T>): Promise<T> {
   }
 }
 
-const given: Readonly<Record<Need, string>> = {
-  openai: '--key-openai',
-  anthropic: '--key-anthropic',
-  gemini: '--key-gemini',
-  'far side': '--upstream-port',
-  metrics: '--metrics-url',
-  'mount prefix': 'a path in --base-url',
-  'several keys': 'another key for each family',
-  'spent key': '--key-spent',
-}
-
-function available (need: Need, { keys, upstreamPort, metricsUrl, baseUrl, spentKey }: Options): boolean {
-  const has: Readonly<Record<Need, boolean>> = {
-    openai: keys.openai !== '',
-    anthropic: keys.anthropic !== '',
-    gemini: keys.gemini !== '',
-    'far side': upstreamPort !== null,
-    metrics: metricsUrl !== '',
-    'mount prefix': new URL(baseUrl).pathname !== '/',
-    'several keys': new Set(Object.values(keys)).size === Object.keys(keys).length,
-    'spent key': spentKey !== '',
-  }
-  return has[need]
+/** The message of an error, without its name. */
+function messageOf (error: unknown): string {
+  return String(error).replace(/^\w*Error(?: \[\w+\])?: /, '')
 }

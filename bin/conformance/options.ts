@@ -50,19 +50,22 @@ Runs numbered black-box checks against any gateway and prints what was seen.
 
 Exit code: 0 nothing failed, 1 a check failed, 2 wrong usage.`
 
+const text = { type: 'string', default: '' } as const
+const model = { type: 'string', default: 'model-1' } as const
+
 const flags = {
-  'base-url': { type: 'string', default: '' },
-  'key-openai': { type: 'string', default: '' },
-  'key-anthropic': { type: 'string', default: '' },
-  'key-gemini': { type: 'string', default: '' },
-  'key-spent': { type: 'string', default: '' },
-  'model-openai': { type: 'string', default: 'model-1' },
-  'model-anthropic': { type: 'string', default: 'model-1' },
-  'model-gemini': { type: 'string', default: 'model-1' },
-  'upstream-port': { type: 'string', default: '' },
-  'metrics-url': { type: 'string', default: '' },
-  json: { type: 'string', default: '' },
-  junit: { type: 'string', default: '' },
+  'base-url': text,
+  'key-openai': text,
+  'key-anthropic': text,
+  'key-gemini': text,
+  'key-spent': text,
+  'model-openai': model,
+  'model-anthropic': model,
+  'model-gemini': model,
+  'upstream-port': text,
+  'metrics-url': text,
+  json: text,
+  junit: text,
   profile: { type: 'string', default: 'transparent' },
   check: { type: 'string', multiple: true },
   'timeout-ms': { type: 'string', default: '10000' },

@@ -26,6 +26,9 @@ const plain: Readonly<Record<Kind, Plain>> = {
 
 export const familyOf = (kind: Kind): FamilyName => plain[kind].family
 
+/** A kind of each family. */
+export const kindOfEach = ['chat', 'messages', 'gemini'] as const
+
 /** The headers in which a client of the family sends `key`. */
 const credentials: Readonly<Record<FamilyName, (key: string) => Record<string, string>>> = {
   openai: (key) => ({ authorization: `Bearer ${key}` }),

@@ -1,13 +1,10 @@
 /** Checks 19-30: where clients put their key, and what they read if it is refused. */
 import { expect, expectEnvelope, expectStatus, type Change, type Check, type Kind } from '../check.js'
-import { familyOf } from '../subject.js'
+import { everyFamily } from '../needs.js'
+import { familyOf, kindOfEach } from '../subject.js'
+import { nobody } from './headers.js'
 
-const kinds = ['chat', 'messages', 'gemini'] as const
-const everyone = ['openai', 'anthropic', 'gemini'] as const
 const decoy = 'decoy-4711'
-
-/** No credential of any family. */
-const nobody = { authorization: undefined, 'x-api-key': undefined, 'x-goog-api-key': undefined }
 
 interface Accepted {
   readonly number: number
@@ -80,7 +77,7 @@ export const auth: readonly Check[] = [
     title: 'no key, and a wrong one: 401 in the envelope of the family',
     needs: [],
     async run ({ ask }) {
-      for (const kind of kinds) {
+      for (const kind of kindOfEach) {
         expectEnvelope(await ask(kind, { headers: nobody }), familyOf(kind), 401, `${kind} without a key`)
         const wrong = { authorization: 'Bearer wrong-4711', 'x-api-key': 'wrong-4711', 'x-goog-api-key': 'wrong-4711' }
         expectEnvelope(await ask(kind, { headers: wrong }), familyOf(kind), 401, `${kind} with a wrong key`)
@@ -91,7 +88,7 @@ export const auth: readonly Check[] = [
   {
     number: 27,
     title: 'a key of another group: 403 with a message of its own',
-    needs: [...everyone, 'several keys'],
+    needs: [...everyFamily, 'several keys'],
     async run ({ ask, options: { keys } }) {
       expectEnvelope(await ask('chat', { headers: { authorization: `Bearer ${keys.gemini}` } }), 'openai', 403, 'chat')
       expectEnvelope(await ask('messages', { headers: { 'x-api-key': keys.openai } }), 'anthropic', 403, 'messages')

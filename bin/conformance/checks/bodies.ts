@@ -1,6 +1,7 @@
 /** Checks 31-39: real bodies, which must be passed on unchanged. */
 import { createHash } from 'node:crypto'
 import { excerpt, expect, expectEnvelope, expectStatus, type Change, type Check, type Kind } from '../check.js'
+import { everyFamily } from '../needs.js'
 import type { FamilyName } from '../options.js'
 import { familyOf } from '../subject.js'
 
@@ -129,7 +130,7 @@ export const bodies: readonly Check[] = [
   {
     number: 39,
     title: 'errors before any check have the envelope too',
-    needs: ['openai', 'anthropic', 'gemini'],
+    needs: everyFamily,
     async run ({ ask }) {
       for (const [family, kind, status, about, change] of broken) {
         expectEnvelope(await ask(kind, change), family, status, `${kind}, ${about}`)

@@ -1,5 +1,6 @@
 /** Checks 112-114: how failed streams end, as the clients of each protocol read it. */
-import { expect, expectStatus, fieldsOf, type Check } from '../check.js'
+import { expect, expectStatus, fieldsOf, isText, type Check } from '../check.js'
+import { everyFamily } from '../needs.js'
 import { chatChunk, event, messageStart, responseEvent, sse } from '../replies.js'
 import { eventsOf, type Reply } from '../wire.js'
 import { cutOff, playEach, whole, type StreamKind } from './stream-cases.js'
@@ -20,8 +21,6 @@ const failures: Readonly<Record<StreamKind, readonly string[]>> = {
   ],
   gemini: [event({ candidates: [] }), event({ error: { code: 500, message: 'it broke', status: 'INTERNAL' } })],
 }
-
-const isText = (value: unknown): boolean => typeof value === 'string' && value !== ''
 
 /** What clients of the protocol, in any language, recognise as a failure with a message. */
 const readable: Readonly<Record<StreamKind, (event: Readonly<Record<string, unknown>>, name: string) => boolean>> = {
@@ -59,7 +58,7 @@ export const endings: readonly Check[] = [
   {
     number: 112,
     title: 'a stream that ends without its last event does not look like a whole one',
-    needs: ['openai', 'anthropic', 'gemini', 'far side'],
+    needs: [...everyFamily, 'far side'],
     async run (subject) {
       const kinds = await playEach(subject, (kind) => sse(...whole[kind].slice(0, 1)), (kind, reply) => {
         expectStatus(reply, 200, kind)
@@ -72,7 +71,7 @@ export const endings: readonly Check[] = [
   {
     number: 113,
     title: 'an error event of the far side arrives as it was sent, as the last one',
-    needs: ['openai', 'anthropic', 'gemini', 'far side'],
+    needs: [...everyFamily, 'far side'],
     async run (subject) {
       const kinds = await playEach(subject, (kind) => sse(...failures[kind]), (kind, reply) => {
         const sent = eventsOf(String(failures[kind].at(-1)))[0]
@@ -85,7 +84,7 @@ export const endings: readonly Check[] = [
   {
     number: 114,
     title: 'a gateway that tells a break by an event tells it so that clients read it',
-    needs: ['openai', 'anthropic', 'gemini', 'far side'],
+    needs: [...everyFamily, 'far side'],
     async run (subject) {
       return await playEach(subject, cutOff, (kind, reply) => {
         expectStatus(reply, 200, kind)

@@ -1,7 +1,9 @@
 /** Checks 61-65 and 101-105: failures of the far side, and what must never reach it. */
 import { arrivalOr, expect, expectEnvelope, expectStatus, type Check } from '../check.js'
 import { NotApplicable } from '../endpoints.js'
+import { everyFamily } from '../needs.js'
 import { json } from '../replies.js'
+import { kindOfEach } from '../subject.js'
 
 const rateLimit = { error: { message: 'slow down', type: 'rate_limit_error', param: null, code: 'rate_limit_exceeded' } }
 const overloaded = { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' }, request_id: 'req_1' }
@@ -76,9 +78,9 @@ export const errors: readonly Check[] = [
   {
     number: 101,
     title: 'errors of the far side pass byte for byte',
-    needs: ['openai', 'anthropic', 'gemini', 'far side'],
+    needs: [...everyFamily, 'far side'],
     async run ({ ask, far }) {
-      for (const kind of ['chat', 'messages', 'gemini'] as const) {
+      for (const kind of kindOfEach) {
         for (const status of [400, 401, 403, 404, 413, 500, 503]) {
           const body = `{"error": {"status":${status},  "odd" : "\\u00e9"}}\n`
           far.play({ status, pieces: [body] })

@@ -1,7 +1,6 @@
 /** Checks 107-111: ways around a guard. A request without a key of the gateway must never reach the far side, whatever its address. */
 import { expect, type Change, type Check, type Subject } from '../check.js'
-
-const nobody = { authorization: undefined, 'x-api-key': undefined, 'x-goog-api-key': undefined }
+import { nobody, upgrade } from './headers.js'
 
 /** Expects that the gateway itself refuses: nothing arrives, and the status is no success. */
 async function expectRefused ({ ask, far }: Subject, about: string, change: Change): Promise<void> {
@@ -21,13 +20,6 @@ interface Guarded {
   readonly ways: readonly Way[]
 }
 
-const upgrade = {
-  'content-type': undefined,
-  connection: 'upgrade',
-  upgrade: 'websocket',
-  'sec-websocket-version': '13',
-  'sec-websocket-key': 'a2l0LWtpdC1raXQtMTYhIQ==',
-}
 const wrong = { ...nobody, authorization: 'Bearer wrong-4711' }
 const upgrades = ['/v1/responses', '/v1/realtime?model=model-1', '/v1/chat/completions'].flatMap((path) => [
   { about: `${path} without a key`, change: { method: 'GET', path, headers: { ...nobody, ...upgrade } } },

@@ -1,57 +1,28 @@
 /** Checks 1-18: the addresses that real clients build from the base addresses that people paste. */
-import { expect, expectEnvelope, expectFar, expectStatus, type Check, type Kind, type Subject } from '../check.js'
-import { familyOf } from '../subject.js'
+import { expect, expectEnvelope, expectFar, expectStatus, type Check, type Subject } from '../check.js'
+import { everyFamily } from '../needs.js'
+import { familyOf, kindOfEach } from '../subject.js'
 
-interface Reach {
-  readonly number: number
-  readonly title: string
-  readonly kind: Kind
-  /** What follows the base address; `M` stands for the model. */
-  readonly path: string
-  /** How the path at the far side ends. */
-  readonly far: string
-}
+/** How the path at the far side ends; `M` stands for the model. */
+const ends = { chat: '/v1/chat/completions', messages: '/v1/messages', gemini: '/models/M:generateContent' }
 
-const reaches: readonly Reach[] = [
-  { number: 1, title: 'chat with /v1', kind: 'chat', path: '/v1/chat/completions', far: '/v1/chat/completions' },
-  { number: 2, title: 'chat without a prefix', kind: 'chat', path: '/chat/completions', far: '/v1/chat/completions' },
-  { number: 3, title: 'chat with /v1/v1', kind: 'chat', path: '/v1/v1/chat/completions', far: '/v1/chat/completions' },
-  { number: 4, title: 'chat behind a double slash', kind: 'chat', path: '//chat/completions', far: '/v1/chat/completions' },
-  { number: 5, title: 'messages with /v1', kind: 'messages', path: '/v1/messages', far: '/v1/messages' },
-  { number: 6, title: 'messages with /v1/v1', kind: 'messages', path: '/v1/v1/messages', far: '/v1/messages' },
-  { number: 7, title: 'messages without a prefix', kind: 'messages', path: '/messages', far: '/v1/messages' },
-  {
-    number: 8,
-    title: 'generateContent with /v1beta',
-    kind: 'gemini',
-    path: '/v1beta/models/M:generateContent',
-    far: '/models/M:generateContent',
-  },
-  {
-    number: 9,
-    title: 'generateContent with /v1beta/v1beta',
-    kind: 'gemini',
-    path: '/v1beta/v1beta/models/M:generateContent',
-    far: '/models/M:generateContent',
-  },
-  {
-    number: 10,
-    title: 'generateContent with /v1/v1beta',
-    kind: 'gemini',
-    path: '/v1/v1beta/models/M:generateContent',
-    far: '/models/M:generateContent',
-  },
-  { number: 11, title: 'generateContent with /v1', kind: 'gemini', path: '/v1/models/M:generateContent', far: '/models/M:generateContent' },
-  {
-    number: 12,
-    title: 'generateContent behind a double slash',
-    kind: 'gemini',
-    path: '//v1beta/models/M:generateContent',
-    far: '/models/M:generateContent',
-  },
+/** Addresses of one endpoint: what follows the base address. */
+const reaches: ReadonlyArray<readonly [number: number, title: string, kind: keyof typeof ends, path: string]> = [
+  [1, 'chat with /v1', 'chat', '/v1/chat/completions'],
+  [2, 'chat without a prefix', 'chat', '/chat/completions'],
+  [3, 'chat with /v1/v1', 'chat', '/v1/v1/chat/completions'],
+  [4, 'chat behind a double slash', 'chat', '//chat/completions'],
+  [5, 'messages with /v1', 'messages', '/v1/messages'],
+  [6, 'messages with /v1/v1', 'messages', '/v1/v1/messages'],
+  [7, 'messages without a prefix', 'messages', '/messages'],
+  [8, 'generateContent with /v1beta', 'gemini', '/v1beta/models/M:generateContent'],
+  [9, 'generateContent with /v1beta/v1beta', 'gemini', '/v1beta/v1beta/models/M:generateContent'],
+  [10, 'generateContent with /v1/v1beta', 'gemini', '/v1/v1beta/models/M:generateContent'],
+  [11, 'generateContent with /v1', 'gemini', '/v1/models/M:generateContent'],
+  [12, 'generateContent behind a double slash', 'gemini', '//v1beta/models/M:generateContent'],
 ]
 
-function reach ({ number, title, kind, path, far }: Reach): Check {
+function reach ([number, title, kind, path]: typeof reaches[number]): Check {
   const family = familyOf(kind)
   return {
     number,
@@ -59,9 +30,26 @@ function reach ({ number, title, kind, path, far }: Reach): Check {
     needs: [family],
     async run (subject) {
       const model = subject.options.models[family]
-      const reply = await subject.ask(kind, { path: path.replace('M', model) })
-      expectStatus(reply, 200)
-      return `200${expectOnce(subject, far.replace('M', model))}`
+      expectStatus(await subject.ask(kind, { path: path.replace('M', model) }), 200)
+      return `200${expectOnce(subject, ends[kind].replace('M', model))}`
+    },
+  }
+}
+
+/** Models in a path that arrive as they were sent. */
+const models: ReadonlyArray<readonly [number: number, title: string, path: string]> = [
+  [13, 'a model with / : and @ arrives unchanged', '/models/vendor/m:free@1:generateContent'],
+  [14, 'tuned models', '/tunedModels/m-1:generateContent'],
+]
+
+function arrive ([number, title, path]: typeof models[number]): Check {
+  return {
+    number,
+    title,
+    needs: ['gemini', 'far side'],
+    async run (subject) {
+      expectStatus(await subject.ask('gemini', { path: `/v1beta${path}` }), 200)
+      return `200${expectOnce(subject, path)}`
     },
   }
 }
@@ -77,24 +65,7 @@ function escaped (text: string): string {
 
 export const paths: readonly Check[] = [
   ...reaches.map(reach),
-  {
-    number: 13,
-    title: 'a model with / : and @ arrives unchanged',
-    needs: ['gemini', 'far side'],
-    async run (subject) {
-      expectStatus(await subject.ask('gemini', { path: '/v1beta/models/vendor/m:free@1:generateContent' }), 200)
-      return `200${expectOnce(subject, '/models/vendor/m:free@1:generateContent')}`
-    },
-  },
-  {
-    number: 14,
-    title: 'tuned models',
-    needs: ['gemini', 'far side'],
-    async run (subject) {
-      expectStatus(await subject.ask('gemini', { path: '/v1beta/tunedModels/m-1:generateContent' }), 200)
-      return `200${expectOnce(subject, '/tunedModels/m-1:generateContent')}`
-    },
-  },
+  ...models.map(arrive),
   {
     number: 15,
     title: 'the endpoint twice: 404 with a hint',
@@ -108,9 +79,9 @@ export const paths: readonly Check[] = [
   {
     number: 16,
     title: 'a mount prefix',
-    needs: ['mount prefix', 'openai', 'anthropic', 'gemini'],
+    needs: ['mount prefix', ...everyFamily],
     async run ({ ask }) {
-      for (const kind of ['chat', 'messages', 'gemini'] as const) expectStatus(await ask(kind), 200, kind)
+      for (const kind of kindOfEach) expectStatus(await ask(kind), 200, kind)
       return '200 for chat, messages, generateContent'
     },
   },
@@ -126,11 +97,9 @@ export const paths: readonly Check[] = [
   {
     number: 18,
     title: 'the model list of three families',
-    needs: ['openai', 'anthropic', 'gemini'],
+    needs: everyFamily,
     async run ({ ask }) {
-      for (const kind of ['chat', 'messages', 'gemini'] as const) {
-        expectStatus(await ask(kind, { method: 'GET', path: '/v1/models' }), 200, kind)
-      }
+      for (const kind of kindOfEach) expectStatus(await ask(kind, { method: 'GET', path: '/v1/models' }), 200, kind)
       return '200 three times'
     },
   },

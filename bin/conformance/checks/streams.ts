@@ -1,8 +1,10 @@
 /** Checks 55-60: streams pass unchanged and without delay, and fail so that the caller notices. */
 import { EventEmitter, once } from 'node:events'
-import { expect, expectStatus, type Check, type Kind, type Subject } from '../check.js'
+import { expect, expectStatus, type Check, type Subject } from '../check.js'
+import { everyFamily } from '../needs.js'
 import { sse } from '../replies.js'
 import { eventsOf } from '../wire.js'
+import { upgrade } from './headers.js'
 import { askStream, cutOff, playEach, streamKinds, whole, type StreamKind } from './stream-cases.js'
 
 async function expectSameBytes (subject: Subject, kind: StreamKind, pieces: ReadonlyArray<string | Buffer>): Promise<void> {
@@ -43,7 +45,7 @@ export const streams: readonly Check[] = [
   {
     number: 57,
     title: 'the bytes of a stream: event lines, line ends, nothing added',
-    needs: ['openai', 'anthropic', 'gemini', 'far side'],
+    needs: [...everyFamily, 'far side'],
     async run (subject) {
       for (const kind of streamKinds) await expectSameBytes(subject, kind, whole[kind])
       return 'same bytes for chat, responses, messages, generateContent'
@@ -70,7 +72,7 @@ export const streams: readonly Check[] = [
   {
     number: 59,
     title: 'a far side that breaks off mid-stream never looks like success',
-    needs: ['openai', 'anthropic', 'gemini', 'far side'],
+    needs: [...everyFamily, 'far side'],
     async run (subject) {
       return await playEach(subject, cutOff, (kind, reply) => {
         expect(subject.far.seen.length > 0, `${kind}: status ${reply.status}, and nothing was forwarded`)
@@ -85,16 +87,8 @@ export const streams: readonly Check[] = [
     title: 'a WebSocket upgrade of /v1/responses: 426 at once',
     needs: ['openai'],
     async run ({ ask }) {
-      const headers = {
-        'content-type': undefined,
-        connection: 'upgrade',
-        upgrade: 'websocket',
-        'sec-websocket-version': '13',
-        'sec-websocket-key': 'a2l0LWtpdC1raXQtMTYhIQ==',
-      }
-      const kind: Kind = 'responses'
-      expectStatus(await ask(kind, { method: 'GET', headers }), 426)
-      expectStatus(await ask(kind), 200, 'the POST that follows')
+      expectStatus(await ask('responses', { method: 'GET', headers: upgrade }), 426)
+      expectStatus(await ask('responses'), 200, 'the POST that follows')
       return '426, then 200 for POST'
     },
   },

@@ -1,6 +1,7 @@
 /** Checks 40-54: every token is counted, once. They read the sums of the gateway's metrics, whatever their names. */
 import { arrivalOr, expect, expectStatus, fieldsOf, type Check, type Fields, type Kind, type Subject } from '../check.js'
 import { grewBy, growth, scrape, type TokenSums } from '../metrics.js'
+import { everyFamily } from '../needs.js'
 import { chatChunk, sse } from '../replies.js'
 import { familyOf } from '../subject.js'
 import { metered, type Metered } from './usage-cases.js'
@@ -60,7 +61,7 @@ export const usage: readonly Check[] = [
   {
     number: 106,
     title: 'what replies say is what the metrics count',
-    needs: ['openai', 'anthropic', 'gemini', 'metrics'],
+    needs: [...everyFamily, 'metrics'],
     async run (subject) {
       const seen: string[] = []
       for (const [kind, field, input, output] of told) {
@@ -76,7 +77,7 @@ export const usage: readonly Check[] = [
   {
     number: 53,
     title: 'counting endpoints add nothing',
-    needs: ['openai', 'anthropic', 'gemini', 'far side', 'metrics'],
+    needs: [...everyFamily, 'far side', 'metrics'],
     async run (subject) {
       const before = await sumsNow(subject)
       const { ask, options: { models } } = subject
