@@ -1,5 +1,4 @@
 import type { FastifyRequest } from 'fastify'
-import type { ErrorCode } from '../core/errors/table.js'
 import { checkMethods, checkOptions, OptionError } from '../core/config/options.js'
 import type { Balances } from '../core/balances/types.js'
 import type { Ledger } from '../core/money/ledger.js'
@@ -8,8 +7,8 @@ import type { HoldSizes } from './estimate.js'
 import type { OnBudget } from './warnings.js'
 
 /** Why a host's own `authorize` refuses. */
-export type RefusalCode = Extract<ErrorCode,
-  'access_denied' | 'insufficient_quota' | 'budget_exceeded' | 'request_rate_exceeded' | 'token_rate_exceeded' | 'concurrency_exceeded'>
+export type RefusalCode =
+  'access_denied' | 'insufficient_quota' | 'budget_exceeded' | 'request_rate_exceeded' | 'token_rate_exceeded' | 'concurrency_exceeded'
 
 export interface Refusal {
   code: RefusalCode

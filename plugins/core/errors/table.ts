@@ -22,21 +22,16 @@ const badRequest = (message: string): ErrorRow => row(400, 'invalid_request', 'c
 const unauthorized = (message: string): ErrorRow => row(401, 'authentication', 'auth_error', false, message)
 const forbidden = (message: string): ErrorRow => row(403, 'permission', 'auth_error', false, message)
 const limited = (message: string): ErrorRow => row(429, 'rate_limit', 'limited', true, message)
+const notFound = (message: string): ErrorRow => row(404, 'not_found', 'client_error', false, message)
+const unavailable = (message: string): ErrorRow => row(503, 'overloaded', 'gateway_error', true, message)
+const badGateway = (message: string): ErrorRow => row(502, 'internal', 'upstream_error', true, message)
 
 export const errorTable = {
   // paths
-  unknown_url: row(
-    404,
-    'not_found',
-    'client_error',
-    false,
+  unknown_url: notFound(
     'Unknown request URL: {method} {path}. Use the base URL {baseUrl} with your client; if it does, this endpoint is not served here.'
   ),
-  doubled_path: row(
-    404,
-    'not_found',
-    'client_error',
-    false,
+  doubled_path: notFound(
     'The endpoint is in the URL twice. The base URL of your client should be {baseUrl}, without the path of an endpoint.'
   ),
   ambiguous_path: badRequest(
@@ -45,13 +40,7 @@ export const errorTable = {
   crowded_query: badRequest('The URL has more than 256 query parameters whose names are not plain words. Send fewer of them.'),
   method_not_allowed: row(405, 'invalid_request', 'client_error', false, 'Method {method} is not allowed here.'),
   upgrade_required: row(426, 'invalid_request', 'client_error', false, 'WebSocket is not offered here. Send an HTTP POST instead.'),
-  unknown_action: row(
-    404,
-    'not_found',
-    'client_error',
-    false,
-    'Unknown action at the end of {method} {path}. The model name and the action are joined by a colon: {known}.'
-  ),
+  unknown_action: notFound('Unknown action at the end of {method} {path}. The model name and the action are joined by a colon: {known}.'),
 
   // auth: wrappers of many providers know a wrong key by the first words (LiteLLM)
   key_in_query: badRequest('An API key in the URL is not accepted on this endpoint. Send it as a header.'),
@@ -72,7 +61,7 @@ export const errorTable = {
   insufficient_quota: row(
     403, 'billing', 'limited', false, 'The balance of this API key is spent, or has less left than this request may use.'
   ),
-  key_store_unavailable: row(503, 'overloaded', 'gateway_error', true, 'API keys cannot be checked at the moment. Try again shortly.'),
+  key_store_unavailable: unavailable('API keys cannot be checked at the moment. Try again shortly.'),
 
   // limits
   request_rate_exceeded: limited('Too many requests: the limit is {limit} a minute.'),
@@ -82,7 +71,7 @@ export const errorTable = {
     403, 'billing', 'limited', false,
     'The budget of {owner} for {period} is spent, or what is left is less than this request may cost. {reset}'
   ),
-  limit_store_unavailable: row(503, 'overloaded', 'gateway_error', true, 'Limits cannot be checked at the moment. Try again shortly.'),
+  limit_store_unavailable: unavailable('Limits cannot be checked at the moment. Try again shortly.'),
 
   // validation
   unsupported_media_type: row(415, 'invalid_request', 'client_error', false, 'The content type must be {expected}.'),
@@ -100,23 +89,19 @@ export const errorTable = {
   // host: what its own plugins refuse
   not_authorized: unauthorized('The request is not authorized.'),
   too_many_requests: limited('Too many requests. Try again later.'),
-  overloaded: row(503, 'overloaded', 'gateway_error', true, 'The gateway is too busy for this request. Try again shortly.'),
+  overloaded: unavailable('The gateway is too busy for this request. Try again shortly.'),
 
   // forward
-  upstream_unreachable: row(502, 'internal', 'upstream_error', true, 'The model provider cannot be reached.'),
-  upstream_reset: row(502, 'internal', 'upstream_error', true, 'The model provider closed the connection before it answered.'),
-  upstream_invalid: row(502, 'internal', 'upstream_error', true, 'The model provider sent a reply that cannot be read.'),
+  upstream_unreachable: badGateway('The model provider cannot be reached.'),
+  upstream_reset: badGateway('The model provider closed the connection before it answered.'),
+  upstream_invalid: badGateway('The model provider sent a reply that cannot be read.'),
   upstream_timeout: row(504, 'timeout', 'timeout', true, 'The model provider did not answer in time.'),
   upstream_aborted: row(502, 'internal', 'truncated', true, 'The model provider broke off its reply.'),
-  upstream_error: row(502, 'internal', 'upstream_error', true, 'The model provider answered with an error.'),
-  upstream_credential_unavailable: row(
-    503, 'overloaded', 'gateway_error', true, 'The credential for the model provider is not available at the moment. Try again shortly.'
-  ),
-  upstream_busy: row(
-    503, 'overloaded', 'gateway_error', true, 'The model providers have no free place for this request. Try again shortly.'
-  ),
-  model_not_found: row(404, 'not_found', 'client_error', false, 'The requested model does not exist here.'),
-  shutting_down: row(503, 'overloaded', 'gateway_error', true, 'The gateway is shutting down. Try again.'),
+  upstream_error: badGateway('The model provider answered with an error.'),
+  upstream_credential_unavailable: unavailable('The credential for the model provider is not available at the moment. Try again shortly.'),
+  upstream_busy: unavailable('The model providers have no free place for this request. Try again shortly.'),
+  model_not_found: notFound('The requested model does not exist here.'),
+  shutting_down: unavailable('The gateway is shutting down. Try again.'),
   internal_error: row(500, 'internal', 'gateway_error', true, 'The gateway failed to handle the request.'),
 } as const satisfies Record<string, ErrorRow>
 
