@@ -110,9 +110,10 @@ export function readdress (headers: MarkedHeaders, { upstream, headers: upstream
   const own: MarkedHeaders = { host: upstream.host }
   for (const given in headers) {
     const name = given.toLowerCase()
-    if (name !== 'host' && name !== seal && !carriesCredential(name) && !isAmong(upstreams, name)) own[given] = headers[given]
+    // The transport writes the length of a body that is read.
+    if (name === 'host' || name === seal || (name === 'content-length' && body !== null)) continue
+    if (!carriesCredential(name) && !isAmong(upstreams, name)) own[given] = headers[given]
   }
-  if (body !== null && own['content-length'] !== undefined) own['content-length'] = String(body.length)
   for (const [name, value] of upstreams) own[name] = value
   return own
 }

@@ -42,7 +42,7 @@ async function places (t: Test, upstream: Upstream): Promise<Record<string, Fast
     await app.register(llmGateway, given)
     if (given.routes !== false) continue
     const rewriteRequestHeaders = (_: unknown, headers: IncomingHttpHeaders): IncomingHttpHeaders => {
-      return { ...headers, authorization: `Bearer ${canary}` }
+      return { ...headers, Authorization: `Bearer ${canary}` }
     }
     const queryString = (): string => new URLSearchParams({ key: canary }).toString()
     await app.register(httpProxy, {
@@ -186,9 +186,10 @@ t.test('a large error that holds the secret further on is masked there, wherever
   const upstream = await startUpstream(t)
   const ask = await callerOf(t, upstream)
   const escaped = canary.replaceAll('/', '\\\\\\/').replaceAll('-', '\\u002d').replaceAll('+', '\\\\u002B')
-  for (const written of [canary, encodeURIComponent(canary), escaped]) {
+  const longest = [...canary].map((letter) => `\\\\\\u00${letter.charCodeAt(0).toString(16)}`).join('')
+  for (const written of [canary, encodeURIComponent(canary), escaped, longest]) {
     const at = before.length + 4_000
-    for (let cut = 0; cut <= written.length; cut += 3) {
+    for (let cut = 0; cut <= written.length; cut += Math.ceil(written.length / 12)) {
       const body = `${before}${'y'.repeat(4_000)}${written}, and more`
       upstream.queue({ status: 422, body, split: [before.length + 10, at + cut, at + cut + 2] })
       const { status, text } = await ask()

@@ -278,7 +278,14 @@ t.test('a host that reads replies itself still gets a stream, and a group\'s own
 t.test('a mount with a transport of its own sends nothing of a group that has an upstream, and that is told', async (t) => {
   const mounted = await startUpstream(t)
   const own = await startUpstream(t)
-  const replyOptions = { rewriteRequestHeaders: (_: unknown, given: object) => ({ ...given, 'x-host': 'yes' }) }
+  const aboutMessage = {
+    'content-type': 'application/json; charset=utf-8',
+    accept: 'application/json',
+    'accept-encoding': 'gzip',
+    'accept-language': 'de',
+    'user-agent': 'host/1',
+  }
+  const replyOptions = { rewriteRequestHeaders: (_: unknown, given: object) => ({ ...given, ...aboutMessage, 'x-host': 'yes' }) }
   for (const transport of [{}, { undici: { connections: 2 } }, { http: {} }]) {
     const lines: string[] = []
     const app = Fastify({ logger: { level: 'error', stream: { write: (line: string) => { lines.push(line) } } } })
@@ -296,6 +303,7 @@ t.test('a mount with a transport of its own sends nothing of a group that has an
   }
   const { headers: seen } = await own.requests.next()
   t.strictSame([seen.authorization, seen['x-host']], [`Bearer ${providerSecret}`, undefined])
+  t.match(seen, aboutMessage)
   t.match([mounted.seen.length, own.seen.length], [0, 1])
 })
 

@@ -54,7 +54,7 @@ t.test('no provider sees how its caller is signed in at a proxy in front, nor is
   }
 })
 
-t.test('what a proxy in front tells of a caller is not for providers, and what names another path is for nobody', async (t) => {
+t.test('what a proxy in front tells of a caller is not for providers, and what names another path or method is for nobody', async (t) => {
   const upstream = await startUpstream(t)
   const ofCaller = [
     'cf-connecting-ip', 'cf-ray', 'cf-visitor', 'cf-ipcountry', 'cf-warp-tag-id', 'true-client-ip', 'x-client-ip', 'x-cluster-client-ip',
@@ -71,7 +71,7 @@ t.test('what a proxy in front tells of a caller is not for providers, and what n
   ]
   const ofPath = [
     'x-original-url', 'x-rewrite-url', 'x-original-uri', 'x-envoy-original-path', 'x-waws-unencoded-url', 'x-ms-original-url',
-    'x-forwarded-uri', 'x-request-uri',
+    'x-forwarded-uri', 'x-request-uri', 'x-http-method-override', 'x-http-method', 'x-method-override',
   ]
   const kept = {
     'cf-aig-metadata': '{}',

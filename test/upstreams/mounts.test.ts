@@ -39,7 +39,9 @@ t.test('in a mount of the host pools work as on own routes', async (t) => {
     rewritePrefix: '/v1',
     // What a mount puts in for its own upstream is not for another one.
     replyOptions: {
-      rewriteRequestHeaders: (_request, given) => ({ ...given, authorization: 'Bearer of-the-mount', 'x-own': 'mount' }),
+      rewriteRequestHeaders: (_request, { 'content-length': length, ...given }) => ({
+        ...given, 'Content-Length': length, authorization: 'Bearer of-the-mount', 'x-own': 'mount',
+      }),
       rewriteHeaders: (given) => ({ ...given, ...headers, 'x-host': 'yes' }),
     },
   })

@@ -8,6 +8,7 @@ t.test('what a page of anybody\'s can be opened by is told from what leads here 
     [{ host: '' }, true],
     [{ host: '127.0.0.1' }, true],
     [{ host: '[2001:db8::1]:8080' }, true],
+    [{ host: '[::ffff:127.0.0.1]:8080' }, true],
     [{ host: 'localhost:8080' }, true],
     [{ host: 'a.localhost' }, true],
     [{ host: 'Gateway.EXAMPLE:' }, true],
