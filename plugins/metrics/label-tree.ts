@@ -59,11 +59,10 @@ export class LabelTree<C> {
   /** Adds a cell that does not count towards `maxCells`. False if it existed. */
   reserve (values: readonly string[]): boolean {
     const before = this.cells.length
+    this.#insert(values)
+    if (this.cells.length === before) return false
     this.#maxCells += 1
-    this.find(values)
-    if (this.cells.length > before) return true
-    this.#maxCells -= 1
-    return false
+    return true
   }
 
   #walk (values: readonly string[], more: readonly string[]): C {

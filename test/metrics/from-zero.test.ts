@@ -6,6 +6,7 @@ import llmGateway, { type LlmGatewayOptions } from '../../plugins/index.js'
 import { maxExpected } from '../../plugins/metrics/from-zero.js'
 import { plainText, renderText } from '../../plugins/metrics/exposition.js'
 import { keys, startGateway } from '../conformance/gateway.js'
+import { startUpstream } from '../helpers/upstream.js'
 import { newMeters, samplesOf } from './meters.js'
 import { settledRequest } from './requests.js'
 
@@ -220,4 +221,36 @@ t.test('a reload adds its own and makes none twice; there is an end to it', asyn
   meters.recorder.limitRejected('b1', 'requests')
   meters.recorder.limitRejected('b2', 'requests')
   t.equal((await samples(meters)).get('llm_gateway_limit_rejections_total{group="other",limit="other"}'), 1, 'the cap of all holds')
+})
+
+t.test('what a reload adds is there at 0 also where others have no room any more, and overflows nothing', async (t) => {
+  const upstream = await startUpstream(t)
+  const cells = {}
+  const start = async (more: LlmGatewayOptions['groups']) => {
+    const app = Fastify()
+    t.teardown(() => app.close())
+    await app.register(llmGateway, {
+      upstreams: { main: { url: upstream.url } },
+      groups: { few: { protocols: ['chat_completions'] }, ...more },
+      lookup: async () => ({ id: 'k', group: 'few', limits: { budgets: [{ tokens: 500, period: 'day' }] } }),
+      metrics: { cells, maxCells: 1 },
+    })
+    return { app, scrape: async () => samplesOf((await app.inject('/metrics')).body) }
+  }
+  const { app, scrape } = await start({})
+  const warnings = 'llm_gateway_budget_warnings_total'
+  while (!((await scrape()).get(`${warnings}{group="other",period="other",percent="other"}`) ?? 0)) {
+    await app.inject({
+      method: 'POST',
+      url: '/v1/chat/completions',
+      headers: { authorization: 'Bearer k' },
+      payload: { model: 'm', max_tokens: 1, messages: [{ role: 'user', content: 'hi' }] },
+    })
+  }
+  const overflows = async (of: typeof scrape) => [...await of()].filter(([name]) => name.startsWith('llm_gateway_label_overflow_total'))
+  const before = await overflows(scrape)
+  const limits = { budgets: [{ tokens: 5, period: 'month' as const }] }
+  const { scrape: after } = await start({ many: { protocols: ['messages'], limits } })
+  for (const percent of [50, 80, 100]) t.equal((await after()).get(`${warnings}{group="many",period="month",percent="${percent}"}`), 0)
+  t.strictSame(await overflows(after), before)
 })
