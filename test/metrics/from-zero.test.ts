@@ -35,6 +35,9 @@ t.test('a counter whose first event an alert is to see is there at 0', async (t)
     'settlements_lost_total',
     'shed_total{reason="queue_timeout"}',
     'log_lines_dropped_total',
+    'label_overflow_total{label="model"}',
+    'label_overflow_total{label="group"}',
+    'label_overflow_total{label="upstream"}',
   ]
   for (const name of expected) t.equal(before.get(`llm_gateway_${name}`), 0, name)
   t.notOk([...before.keys()].some((name) => name.includes('reason="not_authorized"')), 'no host of its own refuses in auth')

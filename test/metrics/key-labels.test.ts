@@ -151,6 +151,7 @@ t.test('names that the metrics cannot have are refused', async (t) => {
     [['a'.repeat(65)], /metrics\.labels\[0\] must be up to 64/],
     [['team', 'model'], /metrics\.labels\[1\] is a label that the metrics have already/],
     [['le'], /metrics\.labels\[0\] is a label that the metrics have already/],
+    [['quantile'], /metrics\.labels\[0\] is a label that the metrics have already/],
     [['team', 'team'], /metrics\.labels\[1\] is there twice/],
     [['a', 'b', 'c', 'd', 'e'], /metrics\.labels must be at most 4 labels/],
   ]
@@ -164,4 +165,7 @@ t.test('names that the metrics cannot have are refused', async (t) => {
   await t.rejects(async () => await app.register(metrics, { maxLabelValues: 0 }), {
     code: 'LLM_GATEWAY_OPTION', message: /metrics\.maxLabelValues must be a whole number of at least 1/,
   })
+  const four = Fastify()
+  t.teardown(() => four.close())
+  await four.register(metrics, { labels: ['a', 'b', 'c', 'd'] })
 })

@@ -78,6 +78,8 @@ t.test('both projections tell the same', async (t) => {
   }
   t.strictSame(pointsOf(collected.get('llm_gateway.active_requests')), [[{ protocol: 'chat_completions' }, 0]])
   t.equal(collected.get('llm_gateway.overhead')?.descriptor.unit, 's')
+  const [{ value: durations } = { value: 0 }] = collected.get('llm_gateway.request_duration')?.dataPoints ?? []
+  t.strictSame(boundsOf(Object(durations)), catalogue.request_duration_seconds.buckets)
   t.equal(collected.get('llm_gateway.tokens')?.descriptor.unit, '{token}')
 })
 
@@ -103,6 +105,15 @@ t.test('whoever translates the instruments makes the names of a scrape of them',
   for (const name of ['upstream_available', 'model_aliases', 'balance_remaining_ratio', 'ledger_lag_seconds', 'build_info']) {
     t.ok(names.includes(`llm_gateway_${name}`), name)
   }
+})
+
+t.test('an app that nobody has asked yet tells what it holds', async (t) => {
+  const { provider, collect } = newSdk(t)
+  const app = await start(t, { meterProvider: provider })
+  gatewayOf(app).recorder.gauge('upstream_available', () => [{ labels: { upstream: 'main' }, value: 1 }])
+  const collected = await collect()
+  t.strictSame(pointsOf(collected.get('llm_gateway.upstream_available')), [[{ upstream: 'main' }, 1]])
+  t.notOk(collected.has('llm_gateway.shed'), 'a counter begins with its first event')
 })
 
 t.test('an SDK that is registered after the app is ready gets everything that was counted', async (t) => {

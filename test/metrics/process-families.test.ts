@@ -66,14 +66,19 @@ t.test('what peers are told of the processor time is what is served', async (t) 
   t.same(told, [['process_cpu_seconds_total', cell !== undefined && 'value' in cell ? cell.value : -1]])
 })
 
-t.test('peers are told without a scrape, until the app is closed', async () => {
+t.test('peers are told without a scrape, until the app is closed', async (t) => {
   const told: string[] = []
   const peers = { counted: (name: string) => told.push(name), join: () => {}, refresh: async () => {}, cells: () => [] }
   const app = Fastify()
+  const waitFor = process.getActiveResourcesInfo()
   await app.register(metrics, { process: true, peers })
+  t.strictSame(process.getActiveResourcesInfo(), waitFor, 'which keeps no process alive')
   await app.ready()
   while (!told.includes('process_cpu_seconds_total')) await sleep(20)
   await app.close()
+  const { length } = told
+  await sleep(1_200)
+  t.equal(told.length, length)
 })
 
 t.test('a late event loop is seen until the window after its own is over', async (t) => {

@@ -133,15 +133,15 @@ t.test('what went wrong with a reply is told by its reason', async (t) => {
 })
 
 t.test('modalities are a view of their own, of known kinds', async (t) => {
+  const known = ['text', 'image', 'audio', 'video', 'document']
   const modalities = [
-    { direction: 'input' as const, modality: 'image', tokens: 3 },
+    ...known.map((modality) => ({ direction: 'input' as const, modality, tokens: 3 })),
     { direction: 'output' as const, modality: 'smell', tokens: 4 },
   ]
   const values = await after(settledRequest({ usage: { modalities } }))
-  t.match(values, {
-    'modality_tokens_total{protocol="chat_completions",group="chat",model="gpt-5",direction="input",modality="image"}': 3,
-    'modality_tokens_total{protocol="chat_completions",group="chat",model="gpt-5",direction="output",modality="other"}': 4,
-  })
+  const labels = 'protocol="chat_completions",group="chat",model="gpt-5"'
+  for (const modality of known) t.equal(values[`modality_tokens_total{${labels},direction="input",modality="${modality}"}`], 3)
+  t.equal(values[`modality_tokens_total{${labels},direction="output",modality="other"}`], 4)
 })
 
 t.test('labels of a request that says little', async (t) => {
@@ -179,6 +179,9 @@ t.test('what the other plugins tell', async (t) => {
   recorder.keyLookedUp('miss', 0.002)
   recorder.validationFailed('messages', 'required')
   recorder.limitRejected('chat', 'balance')
+  recorder.ledgerFailed()
+  recorder.settlementLost()
+  recorder.logDropped()
   recorder.gauge('key_cache_entries', () => [{ labels: { kind: 'positive' }, value: 12 }])
   let ratio = 0.5
   recorder.gauge('balance_remaining_ratio', () => [{ labels: { group: 'chat' }, value: ratio }, { labels: { group: 'x' }, value: NaN }])
@@ -193,6 +196,9 @@ t.test('what the other plugins tell', async (t) => {
     'llm_gateway_path_normalizations_total{protocol="messages",kind="missing_prefix"}': 1,
     'llm_gateway_path_refusals_total{family="anthropic",reason="unknown_url"}': 1,
     'llm_gateway_limit_rejections_total{group="chat",limit="balance"}': 1,
+    llm_gateway_ledger_write_failures_total: 1,
+    llm_gateway_settlements_lost_total: 1,
+    llm_gateway_log_lines_dropped_total: 1,
     'llm_gateway_key_cache_entries{kind="positive"}': 12,
     'llm_gateway_balance_remaining_ratio{group="chat"}': 0.25,
   })

@@ -175,7 +175,7 @@ t.test('a stream that is open during a reload finishes on the old configuration'
 t.test('gauges tell what the new configuration has while a stream of the one before is open', async (t) => {
   const upstream = await startUpstream(t)
   const limited = (tokens: number): string => yaml(upstream.url, ['key-a']).replace('upstream: main', `$&, limits: { balance: ${tokens} }`)
-  const { gateway, origin, write } = await start(t, limited(1_000))
+  const { gateway, origin, write } = await start(t, limited(1_000).replace('main:', `gone: { url: "${upstream.url}", credential: none }, $&`))
   const { release, first } = holdStream(upstream)
   const response = await chat(origin, 'key-a', { stream: true, max_tokens: 500 })
   await first
@@ -186,6 +186,7 @@ t.test('gauges tell what the new configuration has while a stream of the one bef
   t.equal(await status(origin, 'key-a'), 200)
   t.ok(await metric(origin, ratio) > 0.9)
   t.equal(await metric(origin, /^llm_gateway_upstream_active_requests\{upstream="main"\} (\d+)$/m), 1, 'begun by the app before')
+  t.same(await metric(origin, /upstream="gone"\} (\d+)$/m), NaN, 'what it had and nothing runs at')
   t.equal(await metric(origin, /^llm_gateway_key_cache_entries\{kind="positive"\} (\d+)$/m), 0)
   release()
   await response.text()
