@@ -10,9 +10,14 @@ const maxOneText = 17 * 1024
  * cut. `fields`, as paths of names, are kept wherever they are.
  */
 export function outline (json: unknown, fields: ReadonlyArray<readonly string[]>): unknown {
+  return copyOf(json, { values: maxValues, text: maxText }, only(json, fields))
+}
+
+/** The `fields` of a JSON document and nothing else, long texts cut. */
+export function only (json: unknown, fields: ReadonlyArray<readonly string[]>): JsonObject {
   const kept: JsonObject = {}
   for (const path of fields) keep(kept, json, path)
-  return copyOf(json, { values: maxValues, text: maxText }, kept)
+  return kept
 }
 
 interface Room {

@@ -7,7 +7,7 @@ import { conversationFields } from '../protocols/conversation.js'
 import { endpoints, modelPaths, type Endpoint } from '../protocols/index.js'
 import { checkBody, type BodyRules, type Findings } from './check-body.js'
 import type { MediaType } from './media-type.js'
-import { outline } from './outline.js'
+import { only, outline } from './outline.js'
 import { BodyRefusal, type BodyRefusalFacts } from './body-refusal.js'
 import type { Bounds } from './scan.js'
 import { readSchemas } from './schemas.js'
@@ -28,6 +28,8 @@ export interface Answer {
 }
 
 const mostPlaces = 10_000
+/** No provider takes more of a kind. */
+const mostTools = 1_000
 
 /** Rules as sent to a thread. */
 export interface RulesData extends Bounds {
@@ -61,11 +63,14 @@ export function serveQuestions (port: MessagePort | null, data: RulesData): void
   })
 }
 
-/** Paid uses are estimated from the tools of a request, however many other values precede them. */
+/** Paid uses are estimated from the tools of a request, however many other values precede them or stand in them. */
 function outlineFor (endpoint: Endpoint, json: unknown): unknown {
   const kept = outline(json, fieldsReadOf(endpoint))
-  const tools = endpoint.output?.tools?.flatMap((tool) => paidTools(json, tool, endpoint.output?.toolsWithin)) ?? []
-  return tools.length === 0 || !isObject(kept) ? kept : { ...kept, tools: outline(tools, []) }
+  const tools = endpoint.output?.tools?.flatMap((tool) => {
+    const fields = [...['type', ...tool.names, tool.most ?? []].flat().map((name) => [name]), ...tool.sizes ?? []]
+    return paidTools(json, tool, endpoint.output?.toolsWithin).slice(0, mostTools).map((entry) => only(entry, fields))
+  }) ?? []
+  return tools.length === 0 || !isObject(kept) ? kept : { ...kept, tools }
 }
 
 /** Fields that other plugins decide by: they must be kept however many other fields there are. */

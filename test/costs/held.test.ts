@@ -72,6 +72,19 @@ t.test('a budget for 50 requests with a container of four gigabytes each serves 
   t.same(await serve(t, '/v1/responses', payload, reply, 6.01), { served: 50, spent: 6_000_000_000 })
 })
 
+t.test('a paid tool is held for in a large body, too, however much stands beside it, or in itself before its name', async (t) => {
+  const many = Array.from({ length: 9_000 }, (_, index) => `${index}.example`)
+  const files = { type: 'file_search', vector_store_ids: many }
+  const box = { type: 'code_interpreter', container: { type: 'auto', memory_limit: '64g' } }
+  const searches = { ...search, max_uses: 200 }
+  const { served } = await serve(t, '/v1/responses', { model: 'coder', input: 'x', max_output_tokens: 1, tools: [files, box] }, {}, 1, 1)
+  t.equal(served, 0, 'beside it')
+  for (const odd of [many, [...Array(20).keys()].map(() => 'x'.repeat(17_000))]) {
+    const tools = [{ ...odd, ...searches }]
+    t.equal((await serve(t, '/v1/messages', { ...message, tools }, {}, 1, 1)).served, 0, 'in itself')
+  }
+})
+
 t.test('searches of tools that an item of the conversation brings are held', async (t) => {
   const tools = { type: 'additional_tools', role: 'developer', tools: [{ type: 'web_search' }] }
   const output = Array.from({ length: 3 }, () => ({ type: 'web_search_call', action: { type: 'search' } }))
