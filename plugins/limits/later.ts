@@ -25,6 +25,8 @@ export class Later {
   readonly #notes: () => Notes | null
   readonly #failed: (error: unknown) => void
   readonly #made = new WeakMap<ModelCall, Made>()
+  /** The first note of a process can take longer than the work itself. */
+  readonly #writing = new Map<string, Promise<unknown>>()
   /** Made on first use, because an LRU cache allocates for its maximum at once. */
   #own: Notes | null = null
 
@@ -42,12 +44,16 @@ export class Later {
     const owed = parties === null ? null : { lateBuckets: ownedBuckets(parties, late), lateBalances: balancesOf(parties) }
     const rest = { key: key.id, arrivedAt, model, sentModel, charged, late }
     const made: Made = { id: `${id}:told`, ...rest, ...labels !== null && { labels }, ...owed }
-    this.#try(async (notes) => await notes.write(nameOf(llm, responseId), JSON.stringify(made), keptMs))
+    const name = nameOf(llm, responseId)
+    const written = this.#try(async (notes) => await notes.write(name, JSON.stringify(made), keptMs))
+    this.#writing.set(name, written.then(() => this.#writing.delete(name)))
   }
 
   /** Gives a request what its reply told, if it is the first to tell it. */
   async claim (llm: ModelCall, told: ReplyUsage): Promise<void> {
-    const made: Made | null = await this.#try(async (notes) => JSON.parse(await notes.take?.(nameOf(llm, told.responseId)) ?? 'null'))
+    const name = nameOf(llm, told.responseId)
+    await this.#writing.get(name)
+    const made: Made | null = await this.#try(async (notes) => JSON.parse(await notes.take?.(name) ?? 'null'))
     if (made === null) return
     llm.arrivedAt = made.arrivedAt
     llm.model = made.model

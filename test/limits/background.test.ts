@@ -160,6 +160,25 @@ t.test('a later process charges what an earlier one remembered, in the month of 
   await spent(later.balances, 34)
 })
 
+t.test('one that is told while it is still being remembered is charged what it used', async (t) => {
+  const upstream = await startUpstream(t)
+  const [balances, notes] = [memoryBalances(), memoryNotes()]
+  let write = (): unknown => null
+  const slow: Notes = {
+    ...notes, write: async (...note) => await new Promise<void>((resolve) => { write = () => resolve(notes.write(...note)) }),
+  }
+  const front = await open(t, upstream, { balances, notes: slow })
+  await front.make()
+  await spent(balances, held)
+  const settled = Promise.all([1, 2].map(async () => await front.ask(json(response('completed', counts(30, 4))))))
+  while (upstream.seen.length < 3) await wait(5)
+  await wait(100)
+  write()
+  await settled
+  await spent(balances, 34)
+  t.equal(sum(front, 'tokens_total'), 34)
+})
+
 t.test('a stream, a cancellation and a packed reply tell it, too', async (t) => {
   const used = counts(30, 4)
   const done = response('completed', used)
