@@ -5,6 +5,7 @@ import { FileLedger } from '../../plugins/state/ledger/file-ledger.js'
 import type { LedgerRecord } from '../../plugins/state/types.js'
 import { yaml } from '../standalone/run.js'
 import { command } from './terminal.js'
+import { noTokens } from '../metrics/requests.js'
 
 const plain = {
   key: 'a',
@@ -13,14 +14,9 @@ const plain = {
   outcome: 'ok',
   charged: 0,
   late: [],
+  ...noTokens,
   input: 1,
-  cache_read: 0,
-  cache_write_5m: 0,
-  cache_write_1h: 0,
-  cache_write: 0,
-  tool_input: 0,
   output: 1,
-  reasoning: 0,
 } as const
 
 function record (id: string, day: string, model: string | null, bill?: LedgerRecord['bill']): LedgerRecord {

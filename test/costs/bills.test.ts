@@ -9,6 +9,7 @@ import { priceBill, type Bill } from '../../plugins/costs/cost-of.js'
 import { plainSum } from '../../plugins/costs/plain-bill.js'
 import type { PriceRow } from '../../plugins/costs/price-row.js'
 import { readRows } from '../../plugins/costs/read-row.js'
+import { noTokens } from '../metrics/requests.js'
 
 type Kinds = ReadonlyArray<readonly ['input' | 'output', string, number]>
 
@@ -24,9 +25,6 @@ interface Case {
   total: string | null
 }
 
-const none: TokenUsage = {
-  input: 0, cache_read: 0, cache_write_5m: 0, cache_write_1h: 0, cache_write: 0, tool_input: 0, output: 0, reasoning: 0,
-}
 const cases: Case[] = parse(readFileSync(new URL('../fixtures/costs/bills.yaml', import.meta.url), 'utf8'))
 
 function kindsOf (kinds: Kinds): ModalityTokens[] {
@@ -37,11 +35,11 @@ function billOf ({ row, usage, modalities = [], served, tools, factor }: Case): 
   const problems: string[] = []
   const rows = row === null ? [] : readRows(row, [], 'USD', (path, message) => problems.push(`${path.join('.')}: ${message}`))
   if (problems.length > 0) throw new Error(problems.join('\n'))
-  const toolTokens = tools === undefined ? null : { usage: { ...none, ...tools.usage }, modalities: kindsOf(tools.modalities) }
+  const toolTokens = tools === undefined ? null : { usage: { ...noTokens, ...tools.usage }, modalities: kindsOf(tools.modalities) }
   const isTold = served !== undefined || toolTokens !== null
   const kinds = [...kindsOf(modalities), ...toolTokens?.modalities ?? []]
   const bill = {
-    usage: usage === undefined ? null : { ...none, ...usage },
+    usage: usage === undefined ? null : { ...noTokens, ...usage },
     modalities: kinds.length === 0 ? null : kinds,
     served: isTold ? { tier: null, speed: null, region: null, counts: {}, statedCost: null, ...served, tools: toolTokens } : null,
     factor: factor === undefined ? one : readDecimal(factor) ?? one,
@@ -66,9 +64,9 @@ for (const each of cases) {
 }
 
 t.test('what tools used is apart, with or without a split or a price', async (t) => {
-  const tools = { usage: { ...none, output: 3 }, modalities: [] }
+  const tools = { usage: { ...noTokens, output: 3 }, modalities: [] }
   const served = { tier: null, speed: null, region: null, counts: {}, statedCost: null, tools }
-  const used = { usage: { ...none, input: 5, output: 3 }, modalities: null, served, factor: one }
+  const used = { usage: { ...noTokens, input: 5, output: 3 }, modalities: null, served, factor: one }
   t.match(priceBill(used, null), { total: null, unpriced: true })
   const all = (n: number): TokenUsage => ({
     input: n, cache_read: n, cache_write_5m: n, cache_write_1h: n, cache_write: n, tool_input: n, output: n, reasoning: n,

@@ -6,6 +6,7 @@ import type { TokenUsage } from '../../plugins/core/types.js'
 import { priceBill } from '../../plugins/costs/cost-of.js'
 import type { PriceRow } from '../../plugins/costs/price-row.js'
 import { PriceTable } from '../../plugins/costs/price-table.js'
+import { noTokens } from '../metrics/requests.js'
 
 const table = new PriceTable({ files: [fileURLToPath(new URL('../fixtures/costs/community.json', import.meta.url))] })
 
@@ -19,15 +20,11 @@ function perMillion (rates: PriceRow['sheet']['rates']): Record<string, string> 
   return Object.fromEntries([...rates].map(([name, rate]) => [name, decimalText(times(rate, { units: 1_000_000, places: 0 }))]))
 }
 
-const none: TokenUsage = {
-  input: 0, cache_read: 0, cache_write_5m: 0, cache_write_1h: 0, cache_write: 0, tool_input: 0, output: 0, reasoning: 0,
-}
-
 function total (
   model: string, usage: Partial<TokenUsage>, tier: string | null = null, speed: string | null = null, region: string | null = null
 ): string | null {
   const served = { tier, speed, region, counts: {}, tools: null, statedCost: null }
-  const priced = priceBill({ usage: { ...none, ...usage }, modalities: null, served, factor: one }, row(model))
+  const priced = priceBill({ usage: { ...noTokens, ...usage }, modalities: null, served, factor: one }, row(model))
   return priced?.total == null || priced.unpriced ? null : decimalText(priced.total)
 }
 
@@ -137,7 +134,7 @@ t.test('numbers as programs write them are read with all of their digits', async
   t.strictSame([...found.each].map(([name, price]) => [name, decimalText(price)]), [
     ['second', '0.0005666666666666667'], ['search', '0.0033333333333333335'],
   ])
-  const bill = { usage: { ...none, input: 3, output: 7 }, modalities: null, served: null, factor: one }
+  const bill = { usage: { ...noTokens, input: 3, output: 7 }, modalities: null, served: null, factor: one }
   t.equal(decimalText(priceBill(bill, found)?.total ?? one), '0.00000380000000000000044')
 })
 
@@ -158,7 +155,7 @@ t.test('an entry is read the same in whatever order it stands, and no more than 
   const path = t.testdir({ 'list.json': JSON.stringify({ entry, tenfold, other }) })
   const list = new PriceTable({ files: [`${path}/list.json`] })
   const costOf = (model: string, usage: Partial<TokenUsage>): string | null => {
-    const bill = { usage: { ...none, ...usage }, modalities: null, served: null, factor: one }
+    const bill = { usage: { ...noTokens, ...usage }, modalities: null, served: null, factor: one }
     const priced = priceBill(bill, list.entry(model)?.rows[0] ?? null)
     return priced?.total == null || priced.unpriced ? null : decimalText(priced.total)
   }

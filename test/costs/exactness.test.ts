@@ -11,6 +11,7 @@ import type { TokenUsage } from '../../plugins/core/types.js'
 import { priceBill } from '../../plugins/costs/cost-of.js'
 import type { PriceRow } from '../../plugins/costs/price-row.js'
 import { readRows } from '../../plugins/costs/read-row.js'
+import { noTokens } from '../metrics/requests.js'
 import { meter } from '../usage/meter-reply.js'
 import { repliesIn } from '../usage/truth.js'
 
@@ -52,11 +53,9 @@ function total (usage: TokenUsage, row: PriceRow): Decimal {
 }
 
 function usageOf (tokens: readonly number[]): TokenUsage {
-  const none: TokenUsage = {
-    input: 0, cache_read: 0, cache_write_5m: 0, cache_write_1h: 0, cache_write: 0, tool_input: 0, output: 0, reasoning: 0,
-  }
-  leaves.forEach(({ type }, at) => { none[type] = tokens[at] ?? 0 })
-  return none
+  const usage = { ...noTokens }
+  leaves.forEach(({ type }, at) => { usage[type] = tokens[at] ?? 0 })
+  return usage
 }
 
 /** What Python says of the same bills. Its prices are texts, so that nothing of them is a float on the way. */

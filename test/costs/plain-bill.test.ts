@@ -3,15 +3,12 @@ import fc from 'fast-check'
 import t from 'tap'
 import { decimalText, one, type Decimal } from '../../plugins/core/money/decimal.js'
 import { leaves } from '../../plugins/core/call/measures.js'
-import type { TokenUsage } from '../../plugins/core/types.js'
 import { priceBill, type Bill } from '../../plugins/costs/cost-of.js'
 import { plainSum } from '../../plugins/costs/plain-bill.js'
 import type { PriceRow } from '../../plugins/costs/price-row.js'
 import { readRows } from '../../plugins/costs/read-row.js'
+import { noTokens } from '../metrics/requests.js'
 
-const noTokens: TokenUsage = {
-  input: 0, cache_read: 0, cache_write_5m: 0, cache_write_1h: 0, cache_write: 0, tool_input: 0, output: 0, reasoning: 0,
-}
 const noneServed = { tier: null, speed: null, region: null, counts: {}, tools: null, statedCost: null }
 const plain: Bill = { usage: { ...noTokens, input: 1_000, output: 10 }, modalities: null, served: null, factor: one }
 const audio = [{ direction: 'input', modality: 'audio', tokens: 7 }] as const

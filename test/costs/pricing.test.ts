@@ -8,14 +8,13 @@ import { PriceTable } from '../../plugins/costs/price-table.js'
 import { atMost } from '../../plugins/costs/at-most.js'
 import { costOf } from '../../plugins/costs/pricing.js'
 import { requestFor } from '../usage/meter-reply.js'
-
-const none = { input: 0, cache_read: 0, cache_write_5m: 0, cache_write_1h: 0, cache_write: 0, tool_input: 0, output: 0, reasoning: 0 }
+import { noTokens } from '../metrics/requests.js'
 
 function answered (asked: string | null, replied: string | null, protocol = 'chat_completions'): ModelCall {
   const llm = requestFor(protocol)
   llm.model = asked
   llm.usage.responseModel = replied
-  llm.usage.tokens = { ...none, input: 1000, output: 10 }
+  llm.usage.tokens = { ...noTokens, input: 1000, output: 10 }
   return llm
 }
 
@@ -40,7 +39,7 @@ t.test('an advisor of a model that has no price is unpriced, whatever the model 
   const table = new PriceTable({ models: { m: { input: 1, output: 1 }, late: { input: 1, output: 1, from: '2999-01-01' } } })
   const advised = (asked: string, model: string): ModelCall => {
     const llm = answered(asked, asked)
-    const tools = { usage: { ...none, output: 5 }, modalities: [], model }
+    const tools = { usage: { ...noTokens, output: 5 }, modalities: [], model }
     llm.usage.served = { tier: null, speed: null, region: null, counts: {}, tools, statedCost: null }
     return llm
   }
@@ -75,7 +74,7 @@ t.test('the model that replied, then the one asked for', async (t) => {
   t.hasStrict(costOf(table, answered('free', null))?.exact, { amount: '0', billionths: 0, unpriced: false })
   t.equal(costOf(table, requestFor('chat_completions')), null)
   const nothing = answered('gpt-5', null)
-  nothing.usage.tokens = none
+  nothing.usage.tokens = noTokens
   t.equal(costOf(table, nothing), null)
 })
 
@@ -307,7 +306,7 @@ t.test('what a request may have cost whose tokens have no price', async (t) => {
     Object.assign(llm.usage, usage)
     return [costOf(table, llm, readDecimal('1.5') ?? one)?.billionths, atMost(table, llm, readDecimal('1.5') ?? one)]
   }
-  const tokens = (given: object): Partial<ModelCall['usage']> => ({ tokens: { ...none, input: 1_000, ...given } })
+  const tokens = (given: object): Partial<ModelCall['usage']> => ({ tokens: { ...noTokens, input: 1_000, ...given } })
   t.strictSame(told(tokens({ cache_read: 100 })), [1_515_000, 1_515_000], 'all of them have one')
   t.strictSame(told(tokens({ reasoning: 10 })), [1_500_000, 1_560_000], 'those alone that have none')
   t.strictSame(told(tokens({ input: 6_000, tool_input: 1_000 })), [18_000_000, 21_000_000], 'by the size of the input')
@@ -319,7 +318,7 @@ t.test('what a request may have cost whose tokens have no price', async (t) => {
     'or was asked for'
   )
   t.strictSame(told({ ...tokens({ output: 10 }), served: { ...nothing, tier: 'odd' } }, { service_tier: 'scale' }), [0, 3_120_000])
-  const tools = { usage: { ...none, output: 10 }, modalities: [] }
+  const tools = { usage: { ...noTokens, output: 10 }, modalities: [] }
   t.strictSame(told({ ...tokens({ output: 10 }), served: { ...nothing, tools } }), [1_500_000, 1_560_000], 'and what tools made')
   t.strictSame(told({ tokens: null, served: { ...nothing, counts: { image: 2 } } }), [0, 0])
   t.strictSame(told(tokens({}), {}, 'lean'), [0, null], 'nobody knows')

@@ -5,19 +5,11 @@ import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 import { proxyOptions } from '../../plugins/forward/index.js'
 import llmGateway from '../../plugins/index.js'
-import { gatewayOf } from '../../plugins/core/gateway.js'
 import { call, everyProtocol, gatewayOptions, listen, read, startGateway, watchSettled } from '../helpers/gateway.js'
 import { Signal, startUpstream, type Upstream } from '../helpers/upstream.js'
+import { shed } from '../overload/shed.js'
 
 const body = '{"model":"m","messages":[{"role":"user","content":"hi"}]}'
-
-function shed (app: FastifyInstance): Record<string, number> {
-  const family = gatewayOf(app).metrics.find(({ name }) => name.endsWith('shed_total'))
-  const counts = (family?.read() ?? []).map((reading) => [
-    String(reading.labels['reason']), 'value' in reading ? reading.value : NaN,
-  ] as const)
-  return Object.fromEntries(counts.filter(([, count]) => count !== 0))
-}
 
 /** How many connections were made to it. */
 function connectionsOf ({ server }: Upstream): () => number {

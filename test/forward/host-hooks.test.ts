@@ -168,38 +168,31 @@ t.test('a hook that waits while the upstream breaks off does not end the process
   t.match(await settled.next(), { outcome: 'truncated', abortedBy: 'upstream' })
 })
 
-t.test('trailers of the host follow the last byte', async (t) => {
-  const upstream = await startUpstream(t)
-  const app = Fastify()
-  t.teardown(() => app.close())
-  app.addHook('onRequest', async (_request, reply) => {
+const trailers: Readonly<Record<string, (app: FastifyInstance) => unknown>> = {
+  'before there is a reply': (app) => app.addHook('onRequest', async (_request, reply) => {
     reply.trailer('x-host', (_reply, _payload, done) => done(null, 'yes'))
-  })
-  await app.register(llmGateway, gatewayOptions(upstream.url))
-  const url = await listen(app)
-  upstream.queue({ fixture, split: 'events' })
-  const reply = await call(`${url}/v1/chat/completions`, { headers, body }).reply
-  const { bytes } = await read(reply)
-  t.equal(sha256(bytes), sha256(replyFixture(fixture)))
-  t.equal(reply.trailers['x-host'], 'yes')
-})
-
-t.test('trailers that a hook of the host adds once a stream has ended go out', async (t) => {
-  const upstream = await startUpstream(t)
-  const app = Fastify()
-  t.teardown(() => app.close())
-  app.addHook('onSend', async (_request, reply, payload) => {
+  }),
+  'once a stream has ended': (app) => app.addHook('onSend', async (_request, reply, payload) => {
     reply.header('trailer', 'x-host')
     if (payload instanceof Readable) payload.on('end', () => reply.raw.addTrailers({ 'x-host': 'yes' }))
+  }),
+}
+
+for (const [when, add] of Object.entries(trailers)) {
+  t.test(`trailers that a hook of the host adds ${when} follow the last byte`, async (t) => {
+    const upstream = await startUpstream(t)
+    const app = Fastify()
+    t.teardown(() => app.close())
+    add(app)
+    await app.register(llmGateway, gatewayOptions(upstream.url))
+    const url = await listen(app)
+    upstream.queue({ fixture, split: 'events' })
+    const reply = await call(`${url}/v1/chat/completions`, { headers, body }).reply
+    const { bytes } = await read(reply)
+    t.equal(sha256(bytes), sha256(replyFixture(fixture)))
+    t.equal(reply.trailers['x-host'], 'yes')
   })
-  await app.register(llmGateway, gatewayOptions(upstream.url))
-  const url = await listen(app)
-  upstream.queue({ fixture, split: 'events' })
-  const reply = await call(`${url}/v1/chat/completions`, { headers, body }).reply
-  const { bytes } = await read(reply)
-  t.equal(sha256(bytes), sha256(replyFixture(fixture)))
-  t.equal(reply.trailers['x-host'], 'yes')
-})
+}
 
 t.test('a function of the host that throws over a reply ends this request and no other', async (t) => {
   const upstream = await startUpstream(t)

@@ -12,6 +12,7 @@ import { call, read, startGateway } from '../helpers/gateway.js'
 import { startUpstream, usageOf } from '../helpers/upstream.js'
 import { startRedis, withoutRedis } from '../state/redis/server.js'
 import { messages, setup, type Given, type Setup } from './setup.js'
+import { noTokens } from '../metrics/requests.js'
 
 const chatTokens = Object.values(usageOf['chat_completions.json']?.leaves ?? {}).reduce((sum, tokens) => sum + tokens, 0)
 
@@ -418,14 +419,8 @@ t.test('a budget that a recovery brought to its share is told by whoever listens
     outcome: 'ok',
     late: [],
     time: Date.now(),
+    ...noTokens,
     input: 1,
-    cache_read: 0,
-    cache_write_5m: 0,
-    cache_write_1h: 0,
-    cache_write: 0,
-    tool_input: 0,
-    output: 0,
-    reasoning: 0,
   } as const
   await killed.ledger.append({ ...record, id: 'a', charged: 85 })
   const state = await openState({ engine: 'lmdb', path })

@@ -8,7 +8,6 @@ import { PassThrough } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
-import { gatewayOf } from '../../plugins/core/gateway.js'
 import { ModelCall } from '../../plugins/core/call/model-call.js'
 import { createResolve } from '../../plugins/core/url/resolve.js'
 import llmGateway, { auth, overload, type OverloadOptions } from '../../plugins/index.js'
@@ -19,6 +18,7 @@ import { call, gatewayOptions, listen, read } from '../helpers/gateway.js'
 import { listenAtTwo } from '../helpers/two-addresses.js'
 import { startUpstream, type Upstream } from '../helpers/upstream.js'
 import { start, yaml } from '../standalone/run.js'
+import { shed } from './shed.js'
 
 const body = '{"model":"m","messages":[{"role":"user","content":"hi"}]}'
 
@@ -28,14 +28,6 @@ async function build (t: Test, upstream: Upstream, overload: OverloadOptions | f
   const keys = ['greedy', 'modest', 'third'].map((id) => ({ id, group: 'all', secret: id }))
   await app.register(llmGateway, gatewayOptions(upstream.url, { keys, overload, health }))
   return app
-}
-
-function shed (app: FastifyInstance): Record<string, number> {
-  const family = gatewayOf(app).metrics.find(({ name }) => name.endsWith('shed_total'))
-  const counts = (family?.read() ?? []).map((reading) => [
-    String(reading.labels['reason']), 'value' in reading ? reading.value : NaN,
-  ] as const)
-  return Object.fromEntries(counts.filter(([, count]) => count !== 0))
 }
 
 async function ask (url: string, key: string): Promise<{ status: number | undefined, error: unknown, retryAfter: string | undefined }> {

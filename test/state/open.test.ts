@@ -8,8 +8,9 @@ import { maxRefusals, StoreDownError } from '../../plugins/core/balances/store-d
 import { RecoveredSettlements } from '../../plugins/state/ledger/recovered-settlements.js'
 import { startRedis, withoutRedis } from './redis/server.js'
 import { memoryBalances, memoryLedger, type Balances, type LedgerRecord, type StateConfig } from '../../plugins/state/index.js'
+import { noTokens } from '../metrics/requests.js'
 
-const leaves = { input: 3, cache_read: 0, cache_write_5m: 0, cache_write_1h: 0, cache_write: 0, tool_input: 0, output: 4, reasoning: 0 }
+const leaves = { ...noTokens, input: 3, output: 4 }
 
 function record (id: string, given: Partial<LedgerRecord> = {}): LedgerRecord {
   return {

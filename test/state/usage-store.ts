@@ -7,8 +7,9 @@ import type { Test } from 'tap'
 import { add, decimalText, readDecimal, zero } from '../../plugins/core/money/decimal.js'
 import { openState, type LedgerRecord, type State, type UsageStoreConfig } from '../../plugins/state/index.js'
 import type { PostgresServer } from './postgres-server.js'
+import { noTokens } from '../metrics/requests.js'
 
-const leaves = { input: 3, cache_read: 1, cache_write_5m: 0, cache_write_1h: 0, cache_write: 0, tool_input: 0, output: 4, reasoning: 2 }
+const leaves = { ...noTokens, input: 3, cache_read: 1, output: 4, reasoning: 2 }
 const plain = { key: 'ci', group: 'chat', protocol: 'messages', model: 'm', outcome: 'ok', charged: 10, late: [], ...leaves } as const
 
 let made = 0

@@ -10,8 +10,9 @@ import { FileLedger } from '../../../plugins/state/ledger/file-ledger.js'
 import { memoryLedger } from '../../../plugins/state/ledger/memory-ledger.js'
 import { isFrame, readFrame, writeFrame } from '../../../plugins/state/ledger/frame.js'
 import type { Ledger, LedgerRange, LedgerRecord } from '../../../plugins/state/types.js'
+import { noTokens } from '../../metrics/requests.js'
 
-const leaves = { input: 3, cache_read: 0, cache_write_5m: 0, cache_write_1h: 0, cache_write: 0, tool_input: 0, output: 4, reasoning: 0 }
+const leaves = { ...noTokens, input: 3, output: 4 }
 
 function record (id: string, time = Date.now()): LedgerRecord {
   return { id, time, key: 'ci', group: 'chat', protocol: 'messages', model: 'm', outcome: 'ok', charged: 7, late: [], ...leaves }
