@@ -35,9 +35,10 @@ function hideKeys (llm: ModelCall, upstreams: readonly Upstream[]): Hide {
 }
 
 function withoutBeginning (text: string, key: string): string {
-  for (let length = key.length - 1; length >= shortestPiece; length -= 1) {
-    if (text.endsWith(key.slice(0, length))) return text.slice(0, -length)
-  }
+  const piece = key.slice(0, shortestPiece)
+  // Trying each length of a long key at each of thousands of texts would take seconds.
+  let at = text.length - key.length
+  while ((at = text.indexOf(piece, at + 1)) >= 0) if (key.startsWith(text.slice(at))) return text.slice(0, at)
   return text
 }
 

@@ -7,7 +7,7 @@ import type { FieldPath } from '../protocols/text-rules.js'
 /** The settings of a model call, from its parsed body: numbers only, so that no content is included. */
 export function requestAttributes ({ output, text }: Endpoint, json: unknown): Attributes {
   const found: Attributes = {}
-  const set = (attribute: string, paths: readonly FieldPath[] = [], unsaid: number | null = null): void => {
+  const set = (attribute: string, paths: readonly FieldPath[] = [], unsaid?: number): void => {
     const value = numberAt(json, paths)
     if (value !== unsaid && value !== null) found[attribute] = value
   }

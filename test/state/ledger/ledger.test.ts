@@ -99,6 +99,14 @@ t.test('how far a ledger is read is told in bytes of its files, and never as mor
   await ledger.close()
 })
 
+t.test('a letter of several bytes is one wherever a file is read in two pieces', async (t) => {
+  const path = t.testdir({})
+  const ledger = new FileLedger(path)
+  for (const id of ['a', 'ab', 'abc']) await ledger.append({ ...record(id), model: '語'.repeat(100_000) })
+  t.same(await idsIn(ledger, { onDamage: (at) => t.fail(`${at} is whole`) }), ['a', 'ab', 'abc'])
+  await ledger.close()
+})
+
 t.test('an option that is undefined has its default', async (t) => {
   const path = join(t.testdir({}), 'ledger')
   const unset: object = { maxFileBytes: undefined, maxFileAgeMs: undefined, keepMs: undefined }
