@@ -1,7 +1,6 @@
-import type { Meter, MeterProvider, MetricOptions, Observable, ObservableResult } from '@opentelemetry/api'
+import type { Attributes, Meter, MeterProvider, MetricOptions, Observable, ObservableResult } from '@opentelemetry/api'
 import { prefix } from './catalogue.js'
 import { combine } from './combine.js'
-import type { ValueCell } from './families.js'
 import type { Family, HistogramFamily, ValueFamily } from './store.js'
 
 /**
@@ -42,8 +41,9 @@ function observe (meter: Meter, family: ValueFamily, byName: Map<string, ValueFa
     return
   }
   const families = [family]
+  const shown = new Set<string>()
   byName.set(family.name, families)
-  openObservable(meter, family).addCallback((result) => observeAll(families, family.row.type, result))
+  openObservable(meter, family).addCallback((result) => observeAll(families, shown, result))
 }
 
 /** A gauge whose values add up over processes is an UpDownCounter in OpenTelemetry. */
@@ -54,17 +54,24 @@ function openObservable (meter: Meter, family: Family): Observable {
   return meter.createObservableGauge(name, optionsOf(family))
 }
 
-function observeAll (families: readonly ValueFamily[], type: string, result: ObservableResult): void {
-  const cells = new Map<string, ValueCell>()
+/**
+ * Label sets that an SDK tells apart by default, and its name for the rest. It is to add the rest up itself, but of observed values that of
+ * JavaScript keeps the last one, and counts on where nothing happens.
+ */
+const maxShown = 1_999
+const rest = { text: 'rest', labels: { 'otel.metric.overflow': true } }
+
+function observeAll (families: readonly ValueFamily[], shown: Set<string>, result: ObservableResult): void {
+  const sums = new Map<string, { readonly value: number, readonly labels: Attributes }>()
   for (const { row, read } of families) {
     for (const cell of read()) {
-      const present = cells.get(cell.text)
-      const value = present === undefined ? cell.value : combine[row.aggregator](present.value, cell.value)
-      cells.set(cell.text, { ...cell, value })
+      // Prometheus needs counters to start at 0. Here a counter begins with its first event, because its start time is reported.
+      if (cell.value === 0 && row.type === 'counter') continue
+      const { text, labels } = shown.has(cell.text) || shown.size < maxShown ? cell : rest
+      shown.add(text)
+      const present = sums.get(text)
+      sums.set(text, { labels, value: present === undefined ? cell.value : combine[row.aggregator](present.value, cell.value) })
     }
   }
-  // Prometheus needs counters to start at 0. Here a counter begins with its first event, because its start time is reported.
-  for (const { value, labels } of cells.values()) {
-    if (value > 0 || type !== 'counter') result.observe(value, labels)
-  }
+  for (const { value, labels } of sums.values()) result.observe(value, labels)
 }

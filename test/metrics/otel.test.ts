@@ -12,7 +12,7 @@ import type { ModelCall } from '../../plugins/core/call/model-call.js'
 import { call as send, listen, read, startGateway } from '../helpers/gateway.js'
 import { startUpstream } from '../helpers/upstream.js'
 import { samplesOf, sumOf } from './meters.js'
-import { noTokens, settledRequest } from './requests.js'
+import { groupOf, noTokens, settledRequest } from './requests.js'
 
 interface Sdk {
   readonly provider: MeterProvider
@@ -160,6 +160,25 @@ t.test('two apps of one process add up', async (t) => {
   t.equal(pointsOf(collected.get('llm_gateway.requests'))[0]?.[1], 2)
   t.equal(pointsOf(collected.get('llm_gateway.balance_remaining'))[0]?.[1], 0.25, 'the least balance')
   t.equal(pointsOf(collected.get('llm_gateway.build_info'))[0]?.[1], 1)
+})
+
+t.test('label sets beyond those that an SDK tells apart are told together, and stand where nothing happens', async (t) => {
+  const { provider, collect } = newSdk(t)
+  const app = await start(t, { meterProvider: provider })
+  const tokensOf = async () => {
+    const points = pointsOf((await collect()).get('llm_gateway.tokens'))
+    return { points: points.length, sum: points.reduce((sum, [, value]) => sum + Number(value), 0) }
+  }
+  const leaves = Object.keys(usage).length
+  const groups = 2_000 / leaves + 10
+  for (let round = 1; round < 3; round += 1) {
+    for (let at = 0; at < groups; at += 1) {
+      const tokens = Object.fromEntries(Object.keys(usage).map((leaf) => [leaf, at + round])) as typeof usage
+      pass(app, settledRequest({ auth: { group: groupOf(`g${at}`) }, usage: { tokens } }))
+    }
+    const sum = sumOf(samplesOf((await app.inject('/metrics')).body), 'llm_gateway_tokens_total')
+    for (const turn of [1, 2]) t.strictSame(await tokensOf(), { points: 2_000, sum }, `${round}, ${turn}`)
+  }
 })
 
 t.test('GenAI metrics of the published conventions', async (t) => {
