@@ -48,19 +48,18 @@ export class LoopDelays {
   }
 
   #current (): Delays {
-    const { count } = this.#histogram
-    if (count === 0) return onTime
     const seconds = (nanoseconds: number): number => Math.max(nanoseconds / 1e9 - resolutionMs / 1e3, 0)
     return { p50: seconds(this.#histogram.percentile(50)), p99: seconds(this.#histogram.percentile(99)), max: seconds(this.#histogram.max) }
   }
 }
 
-function rowOf (type: 'counter' | 'gauge', unit: string, aggregator: Aggregator, help: string): CatalogueRow {
-  return { type, help, labels: [], unit, aggregator, buckets: [] }
+/** Without a unit: these do not go to OpenTelemetry, whose hosts have such metrics of their own. */
+function rowOf (type: 'counter' | 'gauge', aggregator: Aggregator, help: string): CatalogueRow {
+  return { type, help, labels: [], unit: '', aggregator, buckets: [] }
 }
 
-function gauge (name: string, unit: string, aggregator: Aggregator, help: string, read: () => number): Family {
-  return { name, row: rowOf('gauge', unit, aggregator, help), read: () => [{ labels: {}, text: '', value: read() }] }
+function gauge (name: string, aggregator: Aggregator, help: string, read: () => number): Family {
+  return { name, row: rowOf('gauge', aggregator, help), read: () => [{ labels: {}, text: '', value: read() }] }
 }
 
 const cpuSeconds = 'process_cpu_seconds_total'
@@ -73,24 +72,22 @@ export class ProcessFamilies {
 
   constructor (counted: CountListener | null) {
     this.#counted = counted
-    const row = rowOf('counter', 's', 'sum', 'Processor time that was used, of user and system.')
+    const row = rowOf('counter', 'sum', 'Processor time that was used, of user and system.')
     const delays = new LoopDelays()
     const startedAt = Date.now() / 1e3 - process.uptime()
     this.families = [
       { name: cpuSeconds, row, read: () => this.#readCpu() },
-      gauge('process_start_time_seconds', 's', 'min', 'When the process began, since the epoch.', () => startedAt),
-      gauge('process_resident_memory_bytes', 'By', 'sum', 'Memory that is resident.', () => process.memoryUsage.rss()),
-      gauge('nodejs_heap_size_used_bytes', 'By', 'sum', 'Heap that is in use.', () => process.memoryUsage().heapUsed),
+      gauge('process_start_time_seconds', 'min', 'When the process began, since the epoch.', () => startedAt),
+      gauge('process_resident_memory_bytes', 'sum', 'Memory that is resident.', () => process.memoryUsage.rss()),
+      gauge('nodejs_heap_size_used_bytes', 'sum', 'Heap that is in use.', () => process.memoryUsage().heapUsed),
+      gauge('nodejs_external_memory_bytes', 'sum', 'Memory outside of the heap, buffers for one.', () => process.memoryUsage().external),
       gauge(
-        'nodejs_external_memory_bytes', 'By', 'sum', 'Memory outside of the heap, buffers for one.', () => process.memoryUsage().external
+        'nodejs_eventloop_lag_p50_seconds', 'max', 'Half of all turns of the event loop were at most so late.', () => delays.read().p50
       ),
       gauge(
-        'nodejs_eventloop_lag_p50_seconds', 's', 'max', 'Half of all turns of the event loop were at most so late.', () => delays.read().p50
+        'nodejs_eventloop_lag_p99_seconds', 'max', '99 % of all turns of the event loop were at most so late.', () => delays.read().p99
       ),
-      gauge(
-        'nodejs_eventloop_lag_p99_seconds', 's', 'max', '99 % of all turns of the event loop were at most so late.', () => delays.read().p99
-      ),
-      gauge('nodejs_eventloop_lag_max_seconds', 's', 'max', 'The latest turn of the event loop.', () => delays.read().max),
+      gauge('nodejs_eventloop_lag_max_seconds', 'max', 'The latest turn of the event loop.', () => delays.read().max),
     ]
   }
 

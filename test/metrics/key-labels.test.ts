@@ -100,19 +100,20 @@ t.test('each key has its own labels and else those of its group, whoever asked b
 
 t.test('no more values of a label than are allowed, and no sum lost', async (t) => {
   const meters = newMeters({ labels: ['team'], maxLabelValues: 2 })
-  for (const team of ['a', 'b', 'c', 'a', 'd', 'other', 'none']) meters.recorder.settled(settledOf(groupWith({ team })))
-  meters.recorder.settled(settledOf(groupOf('chat')))
+  for (const team of ['a', 'b', 'c', 'a', 'other', 'none']) meters.recorder.settled(settledOf(groupWith({ team })))
+  const beyond = groupWith({ team: 'd' })
+  for (const group of [beyond, beyond, groupOf('chat')]) meters.recorder.settled(settledOf(group))
   const requests = (team: string) =>
     `llm_gateway_requests_total{protocol="chat_completions",group="chat",model="gpt-5",stream="false",outcome="ok",team="${team}"}`
   t.match(await valuesOf(meters), {
     [requests('a')]: 2,
     [requests('b')]: 1,
-    [requests('other')]: 3,
+    [requests('other')]: 4,
     [requests('none')]: 2,
-    'llm_gateway_label_overflow_total{label="team"}': 2,
+    'llm_gateway_label_overflow_total{label="team"}': 3,
   })
   const samples = samplesOf(await renderText(meters.store.families, plainText))
-  t.equal(sumOf(samples, 'llm_gateway_tokens_total'), 8 * 13)
+  t.equal(sumOf(samples, 'llm_gateway_tokens_total'), 9 * 13)
 })
 
 t.test('label sets beyond the limit of cells are other in these labels, too', async (t) => {

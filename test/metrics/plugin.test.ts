@@ -3,10 +3,11 @@ import httpProxy from '@fastify/http-proxy'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 import { gatewayOf } from '../../plugins/core/gateway.js'
+import type { Labels } from '../../plugins/core/types.js'
 import { metrics, type MetricsOptions } from '../../plugins/metrics/index.js'
 import { startUpstream } from '../helpers/upstream.js'
 import { samplesOf } from './meters.js'
-import { settledRequest } from './requests.js'
+import { groupOf, settledRequest } from './requests.js'
 
 async function start (t: Test, options: MetricsOptions = {}): Promise<FastifyInstance> {
   const app = Fastify()
@@ -107,6 +108,20 @@ t.test('models can be listed', async (t) => {
   const app = await start(t, { models: ['gpt-5'] })
   gatewayOf(app).recorder.settled(settledRequest({ model: 'gpt-6' }))
   t.match((await app.inject('/metrics')).body, 'model="other"')
+})
+
+t.test('without limits of its own it has 100 models, 100 values of a label and 1,000 label sets', async (t) => {
+  const app = await start(t, { labels: ['team'] })
+  const settle = (at: number, model: string, labels: Labels): void => {
+    gatewayOf(app).recorder.settled(settledRequest({ model, auth: { group: { ...groupOf(`g${at}`), labels } } }))
+  }
+  for (let at = 0; at < 101; at += 1) settle(at, `m${at}`, { team: `t${at}` })
+  for (let at = 101; at < 1_001; at += 1) settle(at, 'm0', {})
+  const { body } = await app.inject('/metrics')
+  const requests = [...samplesOf(body).keys()].filter((name) => name.startsWith('llm_gateway_requests_total'))
+  const told = (label: string): unknown => new Set(requests.map((name) => new RegExp(`${label}="([^"]*)"`).exec(name)?.[1])).size
+  // One more is for all others, one of labels for none.
+  t.strictSame([told('model'), told('team'), requests.length], [101, 102, 1_001])
 })
 
 t.test('a route of the app where the text would be served is told by the option that moves it', async (t) => {
