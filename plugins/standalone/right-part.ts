@@ -42,7 +42,7 @@ interface RightPart {
 
 /** In upstreams, pools, groups and keys only the wrong fields or entries are replaced, elsewhere the whole section. */
 export function rightPart (value: unknown, problems: readonly Problem[]): RightPart {
-  const rest: Record<string, unknown> = { ...Object(value) }
+  const rest: Record<string, unknown> = isObject(value) ? { ...value } : {}
   const paths = problems.map(({ path }) => path)
   const entries = new Set(sections.flatMap(({ name }) => namesOf(rest[name]).filter(isName).map((entry) => joinPath(name, entry))))
   const wrong = new Set(paths.filter((path) => !placesOf(path).some((place) => entries.has(place))).map(sectionOf))

@@ -24,3 +24,9 @@ t.test('of thousands of keys each may have the same mistake, and each path is lo
   t.ok(looks < 10 * keys.length)
   t.same(rest['keys'], keys.map(({ id, group, secret }) => ({ id, group, secret })))
 })
+
+t.test('a text or a list in place of the whole file has no fields: each would be looked up among the known names', async (t) => {
+  for (const value of ['some log', ['GET /', 'GET /'], 5, null]) {
+    t.same(Object.keys(rightPart(value, [{ path: '', message: '' }]).rest), [], JSON.stringify(value))
+  }
+})
