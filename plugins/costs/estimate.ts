@@ -16,6 +16,8 @@ interface Asked {
   readonly choices: number
 }
 
+/** No provider gives more answers to one request. A larger number must not count as one, as a server may take it for its own maximum. */
+const maxChoices = 1_000_000
 const none: readonly never[] = []
 const nothingAsked: Asked = { tiers: none, speeds: none, regions: none, choices: 1 }
 /** Only for requests that asked for something: their bodies are released when they are sent. */
@@ -143,7 +145,7 @@ function askedOf (llm: ModelCall): Asked {
 function choicesIn (json: JsonObject, { output }: ModelCall['endpoint']): number {
   const [path] = output?.choices ?? []
   const choices = path === undefined ? undefined : json[path.join('.')]
-  return typeof choices === 'number' && Number.isSafeInteger(choices) && choices > 1 ? choices : 1
+  return typeof choices === 'number' && Number.isInteger(choices) && choices > 1 ? Math.min(choices, maxChoices) : 1
 }
 
 function wordsIn ({ request }: ModelCall, json: JsonObject, { asked, askedBy }: ToldAt, { words }: ServedRules): readonly string[] {

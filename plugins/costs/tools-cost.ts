@@ -33,5 +33,5 @@ function mostUses (tool: PaidTool, json: unknown, within: OutputFields['toolsWit
 
 function countAt (value: unknown, field: string | null): number | null {
   const count = Number(plainText(field !== null && isObject(value) ? value[field] : null))
-  return Number.isSafeInteger(count) && count > 0 ? Math.min(count, maxUses) : null
+  return Number.isInteger(count) && count > 0 ? Math.min(count, maxUses) : null
 }

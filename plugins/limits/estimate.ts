@@ -55,13 +55,13 @@ export function relayedEstimate ({ upstreamReply: { bytes: replyBytes }, stream 
 
 /**
  * The largest over all spellings: upstreams differ in which one counts, so a caller could have one held and another one served. JSON of
- * protocol buffers may have a number as a text.
+ * protocol buffers may have a number as a text. Infinity for a number that none could mean: a server may take it for its own maximum.
  */
 function largestCount (json: unknown, paths: ReadonlyArray<readonly string[]>): number | null {
   let largest: number | null = null
   for (const path of paths) {
     const value = Number(plainText(valueAt(json, path)))
-    if (Number.isSafeInteger(value) && value > (largest ?? 0)) largest = value
+    if (value > (largest ?? 0)) largest = Number.isSafeInteger(value) ? value : Infinity
   }
   return largest
 }
