@@ -416,8 +416,12 @@ t.test('usage store', { skip: withoutPostgres }, async (t) => {
     const cases: ReadonlyArray<readonly [object, RegExp]> = [
       [{ url: 'mysql://x' }, /state\.usageStore\.url must begin with postgres:/],
       [{}, /state\.usageStore\.url must begin/],
+      [{ url: 'x postgres://y' }, /state\.usageStore\.url must begin/],
       [{ url: 'postgres://x', schema: 'a b' }, /state\.usageStore\.schema must be a name/],
       [{ url: 'postgres://x', keepMs: 0 }, /state\.usageStore\.keepMs must be/],
+      [{ url: 'postgres://x', intervalMs: 0 }, /state\.usageStore\.intervalMs must be/],
+      [{ url: 'postgres://x', timeoutMs: 2 ** 31 }, /state\.usageStore\.timeoutMs must be/],
+      [{ url: 'postgres://x', password: 'secret' }, /state\.usageStore\.password must be an object/],
       [{ url: 'postgres://x', table: 'a' }, /state\.usageStore\.table is not known/],
     ]
     for (const [usageStore, said] of cases) {

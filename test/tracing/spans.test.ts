@@ -126,6 +126,18 @@ t.test('an SDK that is registered after the app is ready', async (t) => {
   t.equal(finished().length, 1)
 })
 
+t.test('the provider of the option has the spans, whether or not another one is registered', async (t) => {
+  const upstream = await startUpstream(t)
+  for (const sdk of [false, true]) {
+    const registered = startTracing(t, { ...alone, sdk })
+    const { finished, provider } = startTracing(t, { ...alone, sdk: false })
+    const gateway = await startGateway(t, upstream.url, { tracing: { tracerProvider: provider } })
+    const url = await listen(gateway.app)
+    t.not((await chat({ ...gateway, upstream, url, spans: finished }, {})).trace, null)
+    t.strictSame([finished().length, registered.finished().length], [1, 0])
+  }
+})
+
 t.test('a provider of the option that makes no spans', async (t) => {
   const upstream = await startUpstream(t)
   const gateway = await startGateway(t, upstream.url, { tracing: { tracerProvider: new ProxyTracerProvider() } })

@@ -48,11 +48,12 @@ export function readUsageStore (config: UsageStoreConfig): UsageStoreRules {
     timeoutMs: 'a whole number of 1 to 2147483647',
     keepMs: 'a whole number of at least 1',
   })
-  const { url, schema = defaults.schema } = config
+  const { url } = config
+  const rules = withDefaults(defaults, config)
   if (!/^postgres(?:ql)?:\/\/./.test(String(url))) throw new OptionError('state.usageStore.url', 'must begin with postgres://')
   // It is put into statements as it is.
-  if (!/^[a-z_][a-z0-9_]{0,62}$/.test(schema)) {
+  if (!/^[a-z_][a-z0-9_]{0,62}$/.test(rules.schema)) {
     throw new OptionError('state.usageStore.schema', 'must be a name of lower-case letters, digits and underscores')
   }
-  return { ...withDefaults(defaults, config), url, password: readPassword('state.usageStore.password', config.password) }
+  return { ...rules, url, password: readPassword('state.usageStore.password', config.password) }
 }
