@@ -45,7 +45,9 @@ t.test('a key is issued, listed, rotated and revoked while the gateway runs', as
   t.match((await keys('revoke', 'team-1')).err, 'key team-1 is revoked')
   await comesTo(second, 401)
   const { out } = await keys('list', '--json')
-  t.match(out.map((line) => JSON.parse(line)), [{ id: 'team-1', group: 'chat', state: 'revoked', expires: null, limits: {} }])
+  const [{ limits, ...listed }, ...others] = out.map((line) => JSON.parse(line))
+  t.match(listed, { id: 'team-1', group: 'chat', state: 'revoked', expires: null })
+  t.strictSame([limits, others], [{}, []])
   t.notMatch(out.join(), /[0-9a-f]{64}/, 'no digest')
 })
 
@@ -167,21 +169,21 @@ t.test('a budget that is wrong is told by its option, and one in money where not
     [['1tokens/day', '1.5tokens/day UTC'], /--budget\[1\]\.tokens must be a whole number of at least 1/],
     [['1tokens/day Mars/Base'], /--budget\[0\]\.timezone is not a time zone/],
     [['1tokens/day', '2tokens/day UTC'], /--budget\[1\] has the unit, the period and the time zone of another one/],
-  ] as const) t.match(await create(...budgets), { code: 2, out: [], err: said }, budgets.join())
+  ] as const) t.matchOnly(await create(...budgets), { code: 2, out: [], err: said }, budgets.join())
   const unpriced = { code: 1, out: [], err: 'a budget in money needs prices: without a price list nothing costs anything' }
-  t.match(await create('5/day'), unpriced)
+  t.matchOnly(await create('5/day'), unpriced)
   t.match(await create('5tokens/day'), { code: 0 })
-  t.match(await command('keys', 'update', 'a', '--budget', '5/day', '--config', file), unpriced)
+  t.matchOnly(await command('keys', 'update', 'a', '--budget', '5/day', '--config', file), unpriced)
   appendFileSync(file, '\nprices: { currency: EUR }\n')
-  t.match(await command('keys', 'update', 'a', '--budget', '5/day', '--config', file), unpriced)
+  t.matchOnly(await command('keys', 'update', 'a', '--budget', '5/day', '--config', file), unpriced)
 })
 
 t.test('a list without a key says so, and whether there is such a group', async (t) => {
   const { file } = lmdb(t)
   const list = async (...args: string[]) => await command('keys', 'list', ...args, '--config', file)
   t.match(await list(), { code: 0, err: /^no key is issued; keys of the configuration are not listed$/m })
-  t.match(await list('--json', '--group', 'chat'), { code: 0, out: [], err: /^no key of group chat is issued; keys of the conf/m })
-  t.match(await list('--group', 'caht'), { code: 1, out: [], err: /there is no group caht; did you mean chat\?/ })
+  t.matchOnly(await list('--json', '--group', 'chat'), { code: 0, out: [], err: /^no key of group chat is issued; keys of the conf/m })
+  t.matchOnly(await list('--group', 'caht'), { code: 1, out: [], err: /there is no group caht; did you mean chat\?/ })
   await command('keys', 'create', '--group', 'messages', '--id', 'a', '--config', file)
   t.match(await list('--group', 'chat'), { code: 0, err: /^no key of group chat is issued/ })
   writeFileSync(file, readFileSync(file, 'utf8').replace('messages: { protocols: [messages] },', ''))
@@ -275,7 +277,7 @@ t.test('what cannot be done is said, with 1; what was typed wrong, with 2', asyn
     [['update', 'taken', '--enable', '--disable'], 2, /exclude each other/],
   ]
   for (const [args, code, said] of cases) {
-    t.match(await command('keys', ...args, '--config', file), { code, out: [], err: said }, args.join(' '))
+    t.matchOnly(await command('keys', ...args, '--config', file), { code, out: [], err: said }, args.join(' '))
   }
 })
 

@@ -68,21 +68,21 @@ t.test('models of the ledger without a price, or without a part of it', async (t
     record('6', '2026-01-06', null),
     { ...record('8', '2026-01-06', 'misspelt'), input: 0, output: 0, outcome: 'client_error' },
   ])
-  t.match(await run('prices', 'check'), {
+  t.matchOnly(await run('prices', 'check'), {
     code: 1,
+    err: '',
     out: ['{"model":"null","requests":1}', '{"model":"part","requests":1}', '{"model":"past","requests":1}', '{"model":"z","requests":2}'],
   })
-  t.match(await run('prices', 'check', '--local', '--from', '2026-01-05'), {
-    code: 1, out: ['{"model":"null","requests":1}', '{"model":"past","requests":1}'],
+  t.matchOnly(await run('prices', 'check', '--local', '--from', '2026-01-05'), {
+    code: 1, err: '', out: ['{"model":"null","requests":1}', '{"model":"past","requests":1}'],
   })
-  t.match(await run('prices', 'check', '--from', '2026-01-06', '--timezone', 'Europe/Berlin'), {
-    code: 1, out: ['{"model":"null","requests":1}'],
+  t.matchOnly(await run('prices', 'check', '--from', '2026-01-06', '--timezone', 'Europe/Berlin'), {
+    code: 1, err: '', out: ['{"model":"null","requests":1}'],
   }, 'from midnight there')
-  t.match(await run('prices', 'check', '--from', '2026-01-06', '--timezone', 'America/New_York'), { code: 0, out: [] }, 'five hours later')
+  const none = { code: 0, out: [], err: 'every request of the ledger has a price' }
+  t.matchOnly(await run('prices', 'check', '--from', '2026-01-06', '--timezone', 'America/New_York'), none, 'five hours later')
   t.match(await run('prices', 'check', '--timezone', 'Moon'), { code: 2, err: /--timezone must be an IANA time zone/ })
-  t.match(await run('prices', 'check', '--from', '2026-01-03', '--to', '2026-01-04'), {
-    code: 0, out: [], err: 'every request of the ledger has a price',
-  })
+  t.matchOnly(await run('prices', 'check', '--from', '2026-01-03', '--to', '2026-01-04'), none)
 })
 
 t.test('the prices commands say what is wrong with the lists and with their arguments', async (t) => {

@@ -63,7 +63,8 @@ t.test('texts whose bytes have the same hash are not taken for each other, nor w
     t.match(scanned, { model, labels: { a: 'b' } })
   }
   scanned.read(json('{"time":1}'), 0)
-  t.match(scanned, { time: 1, model: null, key: null, labels: {} })
+  const { time, model, key, labels } = scanned
+  t.strictSame({ time, model, key, labels }, { time: 1, model: null, key: null, labels: {} })
 })
 
 t.test('a line that was changed is no frame', async (t) => {

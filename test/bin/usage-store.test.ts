@@ -141,7 +141,7 @@ t.test('usage of all hosts', { skip: withoutPostgres }, async (t) => {
   t.test('a store that cannot be asked is said, and what this host has can be', async (t) => {
     writeFileSync(gateway, config('postgres://tester:secret@127.0.0.1:9/postgres'))
     const { code, out, err } = await command('usage', '--config', gateway, '--by', 'model')
-    t.match({ code, out, err }, { code: 1, out: [], err: /the usage store cannot be asked: .*ECONNREFUSED.*; --local reads/ })
+    t.matchOnly({ code, out, err }, { code: 1, out: [], err: /the usage store cannot be asked: .*ECONNREFUSED.*; --local reads/ })
     t.notMatch(err, 'secret')
     t.equal((await usage('--local')).length, 3)
   })

@@ -335,7 +335,7 @@ t.test('what it cannot do is said', async (t) => {
   t.testdir({ 'gateway.yaml': at('/none'), 'broken.yaml': at(''), ledger: 'a file' })
   const file = join(t.testdirName, 'gateway.yaml')
   for (const [args, code, said] of cases) {
-    t.match(await command('usage', '--config', file, ...args), { code, out: [], err: said }, args.join(' '))
+    t.matchOnly(await command('usage', '--config', file, ...args), { code, out: [], err: said }, args.join(' '))
   }
   t.match(await command('usage', '--config', join(t.testdirName, 'broken.yaml')), { code: 1, err: /ENOTDIR/ })
 })

@@ -61,8 +61,8 @@ t.test('what never happened has no row, though its counter is there', async (t) 
   recorder.limitRejected('quiet', 'tokens')
   recorder.limitRejected('quiet', 'tokens')
   const { tables } = (await app.inject('/console/data')).json()
-  t.match(tables, { limited: [['quiet', 'tokens', 2], ['busy', 'budget', 1]], invalid: [], repaired: [], refused: [] })
-  t.equal(tables.limited.length, 2)
+  const { limited, invalid, repaired, refused } = tables
+  t.strictSame([limited, invalid, repaired, refused], [[['quiet', 'tokens', 2], ['busy', 'budget', 1]], [], [], []])
 })
 
 t.test('what has no place in a chart', async (t) => {
@@ -122,7 +122,8 @@ t.test('the data tell what is new since a point', async (t) => {
   t.equal(points[0].at, second.at)
   t.equal((await data(`?after=${first.at}&of=${all.startedAt}`)).points[0].at, second.at)
   t.equal((await data(`?after=${first.at}&of=1`)).points[0].at, first.at, 'all, to who has those of another worker')
-  t.match(all, { startedAt: Number, bounds: { duration: [0.01], firstChunk: [], overhead: [0.00005] }, tables: { tokens: [{ total: 3 }] } })
+  const bounds = { duration: [0.01], firstChunk: { length: 0 }, overhead: [0.00005] }
+  t.match(all, { startedAt: Number, bounds, tables: { tokens: [{ total: 3 }] } })
 })
 
 t.test('with listen, the page is served on a port of its own, and not by the app', async (t) => {
@@ -131,7 +132,8 @@ t.test('with listen, the page is served on a port of its own, and not by the app
   await app.ready()
   const page = await fetch(`http://127.0.0.1:${port}/`)
   t.match(await page.text(), '<title>LLM gateway</title>')
-  t.match(await (await fetch(`http://127.0.0.1:${port}/data`)).json(), { tables: { tokens: [] } })
+  const { tables } = Object(await (await fetch(`http://127.0.0.1:${port}/data`)).json())
+  t.strictSame(tables.tokens, [])
   t.equal((await app.inject('/')).statusCode, 404, 'and not on the app\'s')
   await app.close()
   await t.rejects(fetch(`http://127.0.0.1:${port}/`), 'closed with the app')

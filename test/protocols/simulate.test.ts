@@ -125,7 +125,7 @@ t.test('fields that clients look for stand in the replies', async (t) => {
     delta: { stop_details: null }, context_management: { applied_edits: [] }, usage: { output_tokens_details: { thinking_tokens: 0 } },
   })
   const blocks = events.filter((event) => field(event, 'type') === 'content_block_start')
-  t.match(blocks, [{ index: 0, content_block: { citations: [] } }])
+  t.match(blocks, [{ index: 0, content_block: { citations: { length: 0 } } }])
 })
 
 t.test('a message that thinks has its signed block and counts it in the output', async (t) => {
@@ -208,7 +208,7 @@ t.test('endpoints beside the main ones answer in their own form', async (t) => {
   t.match(stored('responses.retrieve'), { id: 'resp_9', status: 'completed' })
   t.match(stored('responses.cancel'), { id: 'resp_9', status: 'cancelled', usage: null })
   t.match(stored('responses.delete'), { id: 'resp_9', deleted: true })
-  t.match(reply('responses.input_items', null), { object: 'list', data: [] })
+  t.match(reply('responses.input_items', null), { object: 'list', data: { length: 0 } })
   t.match(reply('responses.input_tokens', { input: 'abcdef' }), { input_tokens: 2 })
   t.match(reply('messages.count_tokens', chat), { input_tokens: Number })
   t.match(reply('generate_content.countTokens', gemini), { totalTokens: Number })

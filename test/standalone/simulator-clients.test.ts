@@ -58,7 +58,7 @@ t.test('anthropic: messages, plain and of the beta, thinking or not', async (t) 
     content: [{ type: 'text', citations: [] }],
     usage: { output_tokens_details: { thinking_tokens: 0 }, inference_geo: 'global' },
   })
-  t.match(await client.beta.messages.create(asked), { context_management: { applied_edits: [] } })
+  t.match(await client.beta.messages.create(asked), { context_management: { applied_edits: { length: 0 } } })
   const thinking = { type: 'adaptive' as const }
   const final = await client.messages.stream({ ...asked, thinking }).finalMessage()
   t.match(final, {
@@ -67,7 +67,7 @@ t.test('anthropic: messages, plain and of the beta, thinking or not', async (t) 
     usage: { output_tokens_details: { thinking_tokens: 16 } },
   })
   const beta = await client.beta.messages.stream(asked).finalMessage()
-  t.match(beta, { context_management: { applied_edits: [] }, content: [{ type: 'text', text: /^Hello!/ }] })
+  t.match(beta, { context_management: { applied_edits: { length: 0 } }, content: [{ type: 'text', text: /^Hello!/ }] })
 })
 
 t.test('google: signed thoughts, whole and streamed', async (t) => {

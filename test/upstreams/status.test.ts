@@ -17,7 +17,9 @@ t.test('how an upstream does, and what it gets no request for', async (t) => {
   const upstream = upstreamOf({ url: 'https://h/v1?', account: 'a' }, 'one')
   const health = registry.of(upstream)
   const look = (now: number) => statusOf([upstream], [], registry, now).upstreams[0]
-  t.match(look(0), { name: 'one', address: 'https://h', account: 'a', state: 'up', reason: null, returnsInMs: 0, active: 0, models: [] })
+  t.strictSame(look(0), {
+    name: 'one', address: 'https://h', account: 'a', state: 'up', reason: null, returnsInMs: 0, active: 0, models: [], workers: 1,
+  })
   t.strictSame(memberRows(statusOf([upstream], [], registry, 0)), [['one', 'up', 0, 0]])
   for (let i = 0; i < 5; i += 1) health.breaker.failed(0, false)
   t.match(look(400), { state: 'out', reason: 'failures', returnsInMs: 600 })

@@ -454,7 +454,8 @@ t.test('what wrote an SVG is told apart from what drew it, and all of it adds up
   const drawn = { created: 1, data: [{ b64_json: '' }], usage: { input_tokens: 10, output_tokens: 100, total_tokens: 110 }, svg_usage: svg }
   const picture = meter('images', [Buffer.from(JSON.stringify(drawn))]).llm.usage
   t.match(picture.tokens, { input: 1_010, output: 10_100 })
-  t.match(picture.served?.tools, { usage: { input: 1_000, output: 10_000 }, modalities: [] })
+  t.match(picture.served?.tools, { usage: { input: 1_000, output: 10_000 } })
+  t.strictSame(picture.served?.tools?.modalities, [])
   const call = { type: 'image_generation_call', status: 'completed', svg_usage: svg }
   const reply = { ...responses, output: [call, said, call], tool_usage: { image_gen: { input_tokens: 50, output_tokens: 60 } } }
   for (const pieces of [[Buffer.from(JSON.stringify(reply))], bytesOf(Buffer.from(JSON.stringify(reply)))]) {

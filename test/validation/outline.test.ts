@@ -22,7 +22,8 @@ t.test('fields that decide are kept wherever they stand', async (t) => {
   const kept = outline(json, [
     ['max_tokens'], ['config', 'max'], ['config', 'n'], ['config', 'absent'], ['absent', 'x'], ['list', 'length'], ['text', 'x'],
   ])
-  t.match(kept, { k0: 0, max_tokens: 5, config: { max: [], n: 3 }, text: 'x' })
+  t.match(kept, { k0: 0, max_tokens: 5, config: { n: 3 }, text: 'x' })
+  t.strictSame(Object(kept).config.max, [])
   t.ok(JSON.stringify(kept).length < 100_000)
 })
 
