@@ -114,7 +114,7 @@ function fieldOf (path: string): string[] {
 /** Value of a field that a lax server may read as a number; null for none. */
 function countIn (text: string): number | null {
   const count = Number(text)
-  return Number.isSafeInteger(count) && count > 0 ? count : null
+  return Number.isInteger(count) && count > 0 ? count : null
 }
 
 function nameOf (model: unknown): string | null {

@@ -168,6 +168,8 @@ t.test('a form sets the model and the wish for a stream', async (t) => {
   t.match(variation, { model: null, stream: false }, 'an endpoint that cannot stream')
   t.equal(checker.check(variation, headers, Buffer.from(field('model', 'm') + field('n', ' 7') + '--b--')), null)
   t.strictSame(variation.body.json, { n: 7 }, 'what its price is held for')
+  t.equal(checker.check(variation, headers, Buffer.from(field('n', '9007199254740993') + '--b--')), null)
+  t.strictSame(variation.body.json, { n: 2 ** 53 }, 'a server may take it for the most that it makes')
   for (const odd of ['Infinity', '-5', '0', '1.5', '']) {
     t.equal(checker.check(variation, headers, Buffer.from(field('n', odd) + '--b--')), null)
     t.strictSame(variation.body.json, { n: null }, `no number of answers: ${odd}`)
