@@ -16,7 +16,7 @@ export function patternOf (secrets: readonly string[]): RegExp {
  * end of a key. Any character may be percent-encoded.
  */
 function anyWay (letter: string): string {
-  const code = letter.charCodeAt(0).toString(16).padStart(2, '0').replace(/[a-f]/g, (digit) => `[${digit}${digit.toUpperCase()}]`)
+  const code = letter.charCodeAt(0).toString(16).replace(/[a-f]/g, (digit) => `[${digit}${digit.toUpperCase()}]`)
   const plain = /\w/.test(letter) ? letter : `\\\\{0,${maxEscapes}}\\${letter}`
   return `(?:${plain}|\\\\{1,${maxEscapes}}u00${code}|%${code})`
 }

@@ -15,11 +15,12 @@ export interface MountRequest {
 /** `calls`: what was sent so far, because a secret may have changed since. */
 export function secretsOf (upstreams: readonly Upstream[], calls: readonly Call[], mount: MountRequest | null): string[] {
   const ofMount = mount === null ? [] : [...Object.entries(mount.headers).flatMap(inHeader), ...inQuery(mount.path.split('?')[1])]
-  return [...upstreams.flatMap(known), ...calls.flatMap(sent), ...ofMount].filter(({ length }) => length >= minSecretLength)
+  return [...upstreams.flatMap(configured), ...calls.flatMap(sent), ...ofMount].filter(({ length }) => length >= minSecretLength)
 }
 
-function known ({ secret, headers, query }: Upstream): string[] {
-  return [secret.known() ?? [], headers.flatMap(inHeader), inQuery(query)].flat()
+/** Also of one that gets the caller's key. */
+function configured ({ headers, query }: Upstream): string[] {
+  return [...headers.flatMap(inHeader), ...inQuery(query)]
 }
 
 /** The caller's own secret need not be kept from the caller. */

@@ -2,8 +2,8 @@
 import Fastify from 'fastify'
 import t, { type Test } from 'tap'
 import llmGateway from '../../plugins/index.js'
-import { gatewayOptions, listen, secret } from '../helpers/gateway.js'
-import { startUpstream, type Script } from '../helpers/upstream.js'
+import { call, gatewayOptions, listen, secret } from '../helpers/gateway.js'
+import { startUpstream, type Script, type Upstream } from '../helpers/upstream.js'
 
 const canary = 'sk-Canary/operators+secret'
 const hidden = '*'.repeat(canary.length)
@@ -23,12 +23,16 @@ const body = JSON.stringify({
 
 type Ask = (api: Api, script: Script) => Promise<string>
 
-async function asker (t: Test): Promise<Ask> {
+async function start (t: Test): Promise<{ readonly upstream: Upstream, readonly base: string }> {
   const upstream = await startUpstream(t)
   const app = Fastify()
   t.teardown(() => app.close())
   await app.register(llmGateway, gatewayOptions('', { upstreams: { main: { url: upstream.url, credential: canary } }, log: false }))
-  const base = await listen(app)
+  return { upstream, base: await listen(app) }
+}
+
+async function asker (t: Test): Promise<Ask> {
+  const { upstream, base } = await start(t)
   return async (api, script) => {
     upstream.queue(script)
     const reply = await fetch(base + paths[api], {
@@ -140,6 +144,7 @@ t.test('a stream that breaks off in its failure has all of it that came, and one
   const [failure = ''] = events.messages.failures
   const cut = failure.indexOf(canary) + 5
   t.equal(await ask('messages', { ...stream, body: failure, split: [20], cutAt: cut }), `${failure.slice(0, cut)} broken off`)
+  t.equal(await ask('messages', { ...stream, body: failure.slice(0, cut), split: [20] }), `${failure.slice(0, cut)} broken off`)
   for (const api of names) {
     const { text } = events[api]
     const words = text.replace('a word', canary) + text.replace('a word', 'an "error" has failed')
@@ -149,4 +154,16 @@ t.test('a stream that breaks off in its failure has all of it that came, and one
       if (!reply.startsWith(whole)) t.fail(`${api}, cut at ${at}: ${reply}`)
     }
   }
+})
+
+t.test('a caller has the event of a failure at its end, though its stream goes on', async (t) => {
+  const { upstream, base } = await start(t)
+  const [failure = ''] = events.chat.failures
+  upstream.queue({ ...stream, body: `${failure}data: `, stallAt: failure.length })
+  let text = ''
+  for await (const piece of await call(base + paths.chat, { body }).reply) {
+    text += String(piece)
+    if (text.includes('\n\n')) break
+  }
+  t.equal(text, failure.replace(canary, hidden))
 })

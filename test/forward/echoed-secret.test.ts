@@ -21,6 +21,9 @@ async function places (t: Test, upstream: Upstream): Promise<Record<string, Fast
   const options: Record<string, LlmGatewayOptions> = {
     'own routes': gatewayOptions('', { upstreams: { main } }),
     'a secret among the headers of an upstream': gatewayOptions('', { upstreams: { main: header } }),
+    'a secret among the headers of an upstream that gets the keys of callers': gatewayOptions('', {
+      upstreams: { main: { ...header, credential: 'forward' } },
+    }),
     'a secret in the query of an upstream': gatewayOptions('', {
       upstreams: { main: { url: upstream.url, query: { key: canary, 'api-version': '1' } } },
     }),
@@ -107,14 +110,15 @@ t.test('any other error passes as it came, and so does one that is longer than t
   const upstream = await startUpstream(t)
   const short = gatewayOptions('', { upstreams: { main: { url: upstream.url, credential: 'error' } } })
   const none = gatewayOptions('', { upstreams: { main: { url: upstream.url } } })
-  for (const given of [gatewayOptions('', { upstreams: { main: { url: upstream.url, credential: canary } } }), short, none]) {
+  const named = { query: { 'api-version': '2026-10-21' }, headers: { 'openai-organization': 'org-of-ours' } }
+  for (const given of [gatewayOptions('', { upstreams: { main: { url: upstream.url, credential: canary, ...named } } }), short, none]) {
     const app = Fastify()
     t.teardown(() => app.close())
     await app.register(llmGateway, given)
     const call = {
       method: 'POST', url: '/v1/chat/completions', headers: { authorization: `Bearer ${secret}` }, payload: JSON.parse(chat),
     } as const
-    const packed = gzipSync('{"error":{"message":"slow down"}}')
+    const packed = gzipSync('{"error":{"message":"org-of-ours: 2026-10-21 has no such model"}}')
     upstream.queue({ status: 429, body: packed, headers: { 'content-encoding': 'gzip', 'retry-after': '3' }, split: [5] })
     const reply = await app.inject(call)
     t.strictSame([reply.statusCode, reply.rawPayload, reply.headers['retry-after']], [429, packed, '3'])
@@ -190,11 +194,12 @@ t.test('a large error that holds the secret further on is masked there, wherever
   for (const written of [canary, encodeURIComponent(canary), escaped, longest]) {
     const at = before.length + 4_000
     for (let cut = 0; cut <= written.length; cut += Math.ceil(written.length / 12)) {
-      const body = `${before}${'y'.repeat(4_000)}${written}, and more`
+      const body = `${before}${'y'.repeat(4_000)}${written}, ${canary} and more`
       upstream.queue({ status: 422, body, split: [before.length + 10, at + cut, at + cut + 2] })
       const { status, text } = await ask()
       t.equal(status, 422)
-      t.equal(text.slice(-5_000), `${before}${'y'.repeat(4_000)}${'*'.repeat(written.length)}, and more`.slice(-5_000))
+      const masked = `${'*'.repeat(written.length)}, ${'*'.repeat(canary.length)} and more`
+      t.equal(text.slice(-5_000), `${before}${'y'.repeat(4_000)}${masked}`.slice(-5_000))
     }
   }
 })

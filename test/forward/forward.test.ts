@@ -97,6 +97,8 @@ t.test('status, headers and bytes of an upstream error pass unchanged, without w
     'proxy-connection': 'keep-alive',
     te: 'trailers',
     'http2-settings': 'AA',
+    'keep-alive': 'timeout=5',
+    upgrade: 'h2c',
     'x-drop': '1',
   }
   upstream.queue({
@@ -125,6 +127,7 @@ t.test('status, headers and bytes of an upstream error pass unchanged, without w
     'openai-processing-ms': '12',
   })
   for (const name of Object.keys(left)) t.equal(reply.headers[name], undefined, name)
+  t.notMatch(reply.headers, { connection: /x-drop/ })
   t.match(await settled.next(), {
     outcome: 'client_error', upstreamReply: { status: 429, requestId: 'req-up' }, usage: { tokens: null, missing: null },
   })

@@ -298,12 +298,14 @@ t.test('a mount with a transport of its own sends nothing of a group that has an
       ...gatewayOptions(own.url), groups: { all: { protocols: everyProtocol, upstream: 'main' } }, routes: false,
     })
     const isOurs = Object.keys(transport).length === 0
-    t.equal((await app.inject({ method: 'POST', url: '/v1/chat/completions', headers, payload: chat })).statusCode, isOurs ? 200 : 500)
+    const asked = { ...headers, 'openai-organization': 'of-the-caller' }
+    const { statusCode } = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: asked, payload: chat })
+    t.equal(statusCode, isOurs ? 200 : 500)
     t.strictSame(lines.map((line) => /undici, http or http2 of its own/.test(line)), isOurs ? [] : [true])
   }
   const { headers: seen } = await own.requests.next()
   t.strictSame([seen.authorization, seen['x-host']], [`Bearer ${providerSecret}`, undefined])
-  t.match(seen, aboutMessage)
+  t.match(seen, { ...aboutMessage, 'openai-organization': 'of-the-caller' })
   t.match([mounted.seen.length, own.seen.length], [0, 1])
 })
 
