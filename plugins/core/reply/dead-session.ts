@@ -14,6 +14,7 @@ const watched = new WeakSet<ServerHttp2Session>()
  * settings. A ping is no use, because Node sends none on a connection that is to end.
  */
 export function endDeadSession (raw: IncomingMessage): void {
+  if (raw.httpVersionMajor === 1) return
   const session: unknown = Reflect.get(Object(Reflect.get(raw, 'stream')), 'session')
   if (!isSession(session) || watched.has(session)) return
   watched.add(session)
