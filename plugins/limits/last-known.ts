@@ -21,14 +21,17 @@ export class LastKnown {
   /** By group: each of its budgets, in the newest period. */
   readonly budgets = new Map<string, KnownBudget[]>()
   /** By account. Made on first use, because an LRU cache allocates for its maximum at once. */
-  #keys: LRUCache<string, number> | null = null
+  #keys: LRUCache<string, { left: number }> | null = null
 
   noteKey (group: string, key: string, left: number): void {
     this.#keys ??= new LRUCache({ max: maxKeys })
-    this.#keys.set(accountName(group, key), left)
+    const name = accountName(group, key)
+    const known = this.#keys.get(name)
+    if (known === undefined) this.#keys.set(name, { left })
+    else known.left = left
   }
 
-  ofKey (group: string, key: string): number | undefined {
+  ofKey (group: string, key: string): { left: number } | undefined {
     return this.#keys?.get(accountName(group, key))
   }
 }

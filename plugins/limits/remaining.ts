@@ -53,8 +53,8 @@ export class Remaining {
     if (parties.groupBuckets !== undefined) this.budgets.giveBack(parties, amounts)
     const balance = this.#lastKnown.groups.get(group)
     if (balance !== undefined) balance.left += tokens
-    const left = this.#lastKnown.ofKey(group, key)
-    if (left !== undefined) this.#lastKnown.noteKey(group, key, left + tokens)
+    const known = this.#lastKnown.ofKey(group, key)
+    if (known !== undefined) known.left += tokens
   }
 
   tells (group: string): boolean {
@@ -62,7 +62,7 @@ export class Remaining {
   }
 
   left ({ group, key }: Parties): Left {
-    return { group: this.#lastKnown.groups.get(group)?.left ?? null, key: this.#lastKnown.ofKey(group, key) ?? null }
+    return { group: this.#lastKnown.groups.get(group)?.left ?? null, key: this.#lastKnown.ofKey(group, key)?.left ?? null }
   }
 
   samples (): GaugeSample[] {
