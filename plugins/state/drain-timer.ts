@@ -19,9 +19,10 @@ export function drainTimer (drain: () => void): DrainTimer {
   }
   return {
     soon: () => {
-      if (!isDue) setImmediate(end)
+      if (isDue) return
       isDue = true
       clearTimeout(timer)
+      setImmediate(end)
     },
     later: () => { if (!isDue) timer ??= setTimeout(end, laterMs) },
   }
