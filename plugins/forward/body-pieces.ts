@@ -9,9 +9,9 @@ const pieceBytes = 256 * 1024
 /** The same request; a body of more than 1 MB as a stream with its length, which reads one piece in a turn of the loop. */
 export function inPieces (options: Dispatcher.DispatchOptions): Dispatcher.DispatchOptions {
   const { body, headers = null } = options
-  if (body instanceof Readable) return Object.assign({}, options, { body: readApart(body) })
+  if (body instanceof Readable) return { ...options, body: readApart(body) }
   if (!Buffer.isBuffer(body) || body.length <= wholeBytes) return options
-  return Object.assign({}, options, { body: piecesOf(body), headers: withLength(headers, String(body.length)) })
+  return { ...options, body: piecesOf(body), headers: withLength(headers, String(body.length)) }
 }
 
 /**
@@ -37,7 +37,7 @@ function piecesOf (body: Buffer): Readable {
 }
 
 /** Sets the length, which nobody could tell from a stream. */
-function withLength (headers: Dispatcher.DispatchOptions['headers'], length: string): Dispatcher.DispatchOptions['headers'] {
+function withLength (headers: Dispatcher.DispatchOptions['headers'], length: string): string[] | IncomingHttpHeaders {
   if (Array.isArray(headers)) return [...headers, 'content-length', length]
   const own: IncomingHttpHeaders = { 'content-length': length }
   for (const [name, value] of Object.entries<string | string[] | undefined>(Object(headers))) {
