@@ -297,6 +297,16 @@ t.test('what was written while the clock was ahead is found by its time after it
   t.same(await idsIn(ledger, { from: now + 1_800_000 }), ['ahead'])
 })
 
+t.test('a clock that is set back between records of one write begins one file more, too', async (t) => {
+  const path = t.testdir({})
+  const ledger = new FileLedger(path)
+  const now = Date.now()
+  await Promise.all([record('ahead', now + 3_600_000), record('back', now)].map(async (each) => await ledger.append(each)))
+  await ledger.append(record('after', now + 1))
+  t.equal(readdirSync(path).length, 2)
+  await ledger.close()
+})
+
 t.test('only what a killed process wrote last may be unsettled', async (t) => {
   const path = t.testdir({})
   const killed = new FileLedger(path)
