@@ -299,14 +299,20 @@ t.test('a mount with a transport of its own sends nothing of a group that has an
     })
     const isOurs = Object.keys(transport).length === 0
     const asked = { ...headers, 'openai-organization': 'of-the-caller' }
-    const { statusCode } = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: asked, payload: chat })
-    t.equal(statusCode, isOurs ? 200 : 500)
+    for (const status of isOurs ? [200, 200] : [500]) {
+      t.equal((await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: asked, payload: chat })).statusCode, status)
+    }
     t.strictSame(lines.map((line) => /undici, http or http2 of its own/.test(line)), isOurs ? [] : [true])
+    // What was sent before would be there by then.
+    await fetch(`${mounted.url}/after`)
+    await fetch(`${mounted.url}/after`)
   }
-  const { headers: seen } = await own.requests.next()
-  t.strictSame([seen.authorization, seen['x-host']], [`Bearer ${providerSecret}`, undefined])
-  t.match(seen, { ...aboutMessage, 'openai-organization': 'of-the-caller' })
-  t.match([mounted.seen.length, own.seen.length], [0, 1])
+  for (const { headers: seen } of own.seen) {
+    t.strictSame([seen.authorization, seen['x-host']], [`Bearer ${providerSecret}`, undefined])
+    t.match(seen, { ...aboutMessage, 'openai-organization': 'of-the-caller' })
+  }
+  t.equal(own.seen.length, 2)
+  t.strictSame(mounted.seen.filter(({ url }) => url !== '/after').map(({ url }) => url), [])
 })
 
 t.test('a host that answers for an upstream that is away is heard', async (t) => {
@@ -526,4 +532,19 @@ t.test('a function of the mount that throws fails its request alone, and is told
     }
   }
   t.equal(upstream.seen.length, 0)
+})
+
+t.test('a hook that makes a model request of what is left alone has it refused: nobody was asked for a key', async (t) => {
+  const upstream = await startUpstream(t)
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(llmGateway, gatewayOptions(upstream.url, { routes: false }))
+  app.addHook('preHandler', async ({ raw }) => { if (raw.url === '/v1/unknown') raw.url = '/v1/models' })
+  await app.register(httpProxy, { ...proxyOptions({ unknown: 'forward' }), upstream: upstream.url, prefix: '/v1', rewritePrefix: '/v1' })
+  // Before and after the mount's first request, which shows that it reaches its transport.
+  for (const seen of [0, 1]) {
+    t.equal((await app.inject('/v1/unknown')).statusCode, 500)
+    t.equal(upstream.seen.length, seen)
+    t.equal((await app.inject({ method: 'POST', url: '/v1/chat/completions', headers, payload: chat })).statusCode, 200)
+  }
 })
