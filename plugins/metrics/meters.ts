@@ -14,9 +14,9 @@ export interface MeterRules {
   readonly labels: readonly string[]
   readonly maxLabelValues: number
   readonly maxCells: number
-  readonly peers?: Peers | null
+  readonly peers: Peers | null
   /** Whether the process metrics are added (`process_*`, `nodejs_*`). */
-  readonly process?: boolean
+  readonly process: boolean
   /** Null: nothing goes to OpenTelemetry. */
   readonly otel: OtelRules | null
 }
@@ -36,9 +36,7 @@ export interface Meters {
 
 const byOwner = new WeakMap<object, Meters>()
 
-export function openMeters ({
-  models, maxModels, labels, maxLabelValues, maxCells, peers = null, process = false, otel,
-}: MeterRules): Meters {
+export function openMeters ({ models, maxModels, labels, maxLabelValues, maxCells, peers, process, otel }: MeterRules): Meters {
   const counted = peers?.counted ?? null
   const store = new MetricStore({ maxCells, labels, counted })
   const own = process ? new ProcessFamilies(counted) : null

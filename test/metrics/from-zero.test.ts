@@ -27,6 +27,7 @@ t.test('a counter whose first event an alert is to see is there at 0', async (t)
     'auth_failures_total{protocol="models",reason="conflict"}',
     'validation_failures_total{protocol="messages",keyword="required"}',
     'validation_failures_total{protocol="images",keyword="media_type"}',
+    'validation_failures_total{protocol="images",keyword="unchecked"}',
     'path_normalizations_total{protocol="generate_content",kind="duplicate_v1beta"}',
     'path_normalizations_total{protocol="models",kind="slashes"}',
     'path_refusals_total{family="gemini",reason="unknown_action"}',
@@ -41,6 +42,7 @@ t.test('a counter whose first event an alert is to see is there at 0', async (t)
   ]
   for (const name of expected) t.equal(before.get(`llm_gateway_${name}`), 0, name)
   t.notOk([...before.keys()].some((name) => name.includes('reason="not_authorized"')), 'no host of its own refuses in auth')
+  t.notOk([...before.keys()].some((name) => /auth_failures_total.*reason="(?:body_too_large|upstream_timeout)"/.test(name)))
   for (const [, name = ''] of alerts.matchAll(
     /(llm_gateway_(?:auth_failures|shed|ledger_write_failures|key_lookups|stream_aborts|usage_missing)_total)/g
   )) {

@@ -2,7 +2,9 @@ import { renderText, plainText } from '../../plugins/metrics/exposition.js'
 import { openMeters, type Meters, type MeterRules } from '../../plugins/metrics/meters.js'
 
 export function newMeters (rules: Partial<MeterRules> = {}): Meters {
-  return openMeters({ models: null, maxModels: 100, labels: [], maxLabelValues: 100, maxCells: 1_000, otel: null, ...rules })
+  return openMeters({
+    models: null, maxModels: 100, labels: [], maxLabelValues: 100, maxCells: 1_000, peers: null, process: false, otel: null, ...rules,
+  })
 }
 
 /** The samples of a text exposition: `name{labels}` to value. */

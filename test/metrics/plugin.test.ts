@@ -22,6 +22,7 @@ t.test('serves its text at /metrics', async (t) => {
   const reply = await app.inject('/metrics')
   t.equal(reply.statusCode, 200)
   t.equal(reply.headers['content-type'], 'text/plain; version=0.0.4; charset=utf-8')
+  t.match(reply.body, /^llm_gateway_build_info\{version="[^"]+"\} 1$/m)
   t.equal(
     samplesOf(reply.body).get(
       'llm_gateway_requests_total{protocol="chat_completions",group="chat",model="gpt-5",stream="false",outcome="ok"}'
@@ -149,7 +150,7 @@ t.test('wrong options are told by name', async (t) => {
     colour: 'red',
   }
   const others = [
-    ['registry', { metrics: async () => '' }], ['meterProvider', {}], ['path', ['/a']], ['path', '/a?b'], ['path', '/a%20b'],
+    ['registry', { metrics: async () => '' }], ['meterProvider', {}], ['peers', {}], ['path', ['/a']], ['path', '/a?b'], ['path', '/a%20b'],
   ] as const
   for (const [name, value] of [...Object.entries(wrong), ...others]) {
     const app = Fastify()

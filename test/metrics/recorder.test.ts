@@ -1,7 +1,8 @@
 import t from 'tap'
 import { catalogue, prefix } from '../../plugins/metrics/catalogue.js'
 import type { ModelCall } from '../../plugins/core/call/model-call.js'
-import { newMeters, valuesOf } from './meters.js'
+import { plainText, renderText } from '../../plugins/metrics/exposition.js'
+import { newMeters, samplesOf, valuesOf } from './meters.js'
 import { groupOf, noTokens, settledRequest } from './requests.js'
 
 /** What the cells hold after these requests, names without their prefix. */
@@ -17,7 +18,9 @@ async function after (...requests: ModelCall[]): Promise<Record<string, number>>
 
 t.test('one request that went well', async (t) => {
   const usage = { ...noTokens, input: 10, cache_read: 5, output: 20, reasoning: 7 }
-  t.match(await after(settledRequest({ usage: { tokens: usage } })), {
+  const values = await after(settledRequest({ usage: { tokens: usage } }))
+  t.strictSame(Object.keys(values).filter((name) => /failures|missing|inconsistent|aborts|modality|cost|unpriced/.test(name)), [])
+  t.match(values, {
     'requests_total{protocol="chat_completions",group="chat",model="gpt-5",stream="false",outcome="ok"}': 1,
     'tokens_total{protocol="chat_completions",group="chat",model="gpt-5",direction="input",type="input"}': 10,
     'tokens_total{protocol="chat_completions",group="chat",model="gpt-5",direction="input",type="cache_read"}': 5,
@@ -104,7 +107,10 @@ t.test('each attempt that an upstream was asked in counts by its own reply, the 
   const values = await after(
     settledRequest({ routing: { upstream: 'b', attempts: [attempt('a', 'overloaded', 503), attempt('b', 'ok', 200)] } }),
     settledRequest({
-      routing: { upstream: 'b', attempts: [attempt('a', 'queue', 0), attempt('a', 'connect', 0), attempt('b', 'left', 0)] },
+      routing: {
+        upstream: 'b',
+        attempts: [attempt('a', 'queue', 0), attempt('a', 'credential', 0), attempt('a', 'connect', 0), attempt('b', 'left', 0)],
+      },
       upstreamReply: { status: 0 },
       abortedBy: 'client',
     })
@@ -142,6 +148,18 @@ t.test('modalities are a view of their own, of known kinds', async (t) => {
   const labels = 'protocol="chat_completions",group="chat",model="gpt-5"'
   for (const modality of known) t.equal(values[`modality_tokens_total{${labels},direction="input",modality="${modality}"}`], 3)
   t.equal(values[`modality_tokens_total{${labels},direction="output",modality="other"}`], 4)
+})
+
+t.test('a cost that is known, in part or not at all', async (t) => {
+  const labels = 'protocol="chat_completions",group="chat",model="gpt-5",currency="USD"'
+  const unpriced = 'llm_gateway_unpriced_requests_total{protocol="chat_completions",model="gpt-5"}'
+  for (const cost of [{ value: 0.5, unpriced: false }, { value: 0.5, unpriced: true }, { value: null, unpriced: true }]) {
+    const { recorder, store } = newMeters()
+    recorder.settled(Object.assign(settledRequest(), { cost: { ...cost, currency: 'USD' } }))
+    const samples = samplesOf(await renderText(store.families, plainText))
+    t.equal(samples.get(`llm_gateway_cost_total{${labels}}`), cost.value ?? undefined)
+    t.equal(samples.get(unpriced), cost.unpriced ? 1 : undefined)
+  }
 })
 
 t.test('labels of a request that says little', async (t) => {
