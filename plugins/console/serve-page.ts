@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { BudgetRows } from './budget-rows.js'
 import type { CostDays } from './cost-days.js'
 import type { History } from './history.js'
-import { onlyOwnHosts } from '../core/door/own-host.js'
+import { pageRoute } from '../core/door/own-host.js'
 import type { UpstreamsStatus } from '../core/upstream/upstream-status.js'
 import { memberRows } from './member-rows.js'
 import { createPage } from './page.js'
@@ -30,7 +30,7 @@ interface Shown {
 export function servePage (app: FastifyInstance, path: string, { readings, costDays, history, upstreams, budgets, hosts }: Shown): void {
   const page = createPage()
   const base = path === '/' ? '' : path.replace(/\/+$/, '')
-  const route = { logLevel: 'warn', ...onlyOwnHosts('console.hosts', hosts) } as const
+  const route = pageRoute('console.hosts', hosts)
 
   app.get(path, route, async (_request: FastifyRequest, reply: FastifyReply) => {
     reply.headers({ 'content-type': 'text/html; charset=utf-8', 'cache-control': 'no-store', ...page.headers })

@@ -3,7 +3,7 @@ import { gzip } from 'node:zlib'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { openMetrics, plainText, renderText } from './exposition.js'
 import { OptionError } from '../core/config/options.js'
-import { onlyOwnHosts } from '../core/door/own-host.js'
+import { pageRoute } from '../core/door/own-host.js'
 import type { Peers } from './peers.js'
 import type { MetricsRegistry } from './registry.js'
 import type { Family } from './store.js'
@@ -40,7 +40,7 @@ export function serveScrapes (app: FastifyInstance, path: string, hosts: readonl
   if (app.hasRoute({ method: 'GET', url: app.prefix + path })) {
     throw new OptionError('metrics.path', `is a route of the app already: ${path}`)
   }
-  app.get(path, { logLevel: 'warn', ...onlyOwnHosts('metrics.hosts', hosts) }, async (request: FastifyRequest, reply: FastifyReply) => {
+  app.get(path, pageRoute('metrics.hosts', hosts), async (request: FastifyRequest, reply: FastifyReply) => {
     const { contentType, text } = await scraper(String(request.headers.accept))
     reply.headers({ 'content-type': contentType, vary: 'accept, accept-encoding' })
     if (!/\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/i.test(String(request.headers['accept-encoding']))) return text

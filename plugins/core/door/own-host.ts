@@ -4,7 +4,7 @@
  * a dot belong to nobody on the internet.
  */
 import { isIP } from 'node:net'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest, FastifySchema } from 'fastify'
 import { checkTexts, OptionError } from '../config/options.js'
 
 /** Throws `LLM_GATEWAY_OPTION` where an option is given and is no list of names of hosts. */
@@ -14,13 +14,22 @@ export function checkHosts (option: string, hosts: readonly string[] | undefined
   if (wrong >= 0) throw new OptionError(`${option}[${wrong}]`, 'must be a name alone, without a scheme and a port')
 }
 
-type Hook = (request: FastifyRequest, reply: FastifyReply) => Promise<void>
+interface PageRoute {
+  readonly logLevel: 'warn'
+  readonly schema: FastifySchema & { readonly hide: true }
+  readonly onRequest?: (request: FastifyRequest, reply: FastifyReply) => Promise<void>
+}
 
-/** Options for a route that answers only to addresses, names without a dot, and `hosts`; null for no check. */
-export function onlyOwnHosts (option: string, hosts: readonly string[] | null): { onRequest?: Hook } {
-  if (hosts === null) return {}
+/**
+ * Options for a route that is not for callers: without log lines, left out of the API document that `@fastify/swagger` makes of the app,
+ * and answering only to addresses, names without a dot, and `hosts`; null for no check.
+ */
+export function pageRoute (option: string, hosts: readonly string[] | null): PageRoute {
+  const route: PageRoute = { logLevel: 'warn', schema: { hide: true } }
+  if (hosts === null) return route
   const names = hosts.map((host) => host.toLowerCase())
   return {
+    ...route,
     async onRequest ({ headers }, reply) {
       if (isOwnHost(headers, names)) return
       await reply.code(403).headers({ 'content-type': 'text/plain; charset=utf-8', 'cache-control': 'no-store' })
