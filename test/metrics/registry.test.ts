@@ -13,7 +13,7 @@ import { noTokens, settledRequest } from './requests.js'
 interface Registry extends MetricsRegistry {
   clear: () => void
   resetMetrics: () => void
-  getMetricsAsJSON: () => Promise<unknown[]>
+  getMetricsAsJSON: () => Promise<object[]>
 }
 
 interface Client {
@@ -23,6 +23,8 @@ interface Client {
   /** Puts a counter of the host into it. */
   readonly count: (registry: Registry, name: string, amount: number) => void
   readonly global: Registry
+  /** The text of what several processes have, as JSON. */
+  readonly aggregated: (each: object[]) => Promise<string>
 }
 
 const clients: readonly Client[] = [
@@ -40,6 +42,7 @@ const clients: readonly Client[] = [
       registry.registerMetric(counter)
     },
     global: promClient.register,
+    aggregated: async (each) => await promClient.AggregatorRegistry.aggregate(each).metrics(),
   },
   {
     name: '@prometheus-io/client',
@@ -51,6 +54,7 @@ const clients: readonly Client[] = [
       registry.registerMetric(counter)
     },
     global: successor.register,
+    aggregated: async (each) => await successor.AggregatorRegistry.aggregate(each).metrics(),
   },
 ]
 
@@ -61,7 +65,7 @@ function filled () {
   return meters
 }
 
-for (const { name, newRegistry, newOpenMetrics, count, global } of clients) {
+for (const { name, newRegistry, newOpenMetrics, count, global, aggregated } of clients) {
   t.test(name, async (t) => {
     t.test('a registry shows the very samples of our own text', async (t) => {
       const { store } = filled()
@@ -105,6 +109,23 @@ for (const { name, newRegistry, newOpenMetrics, count, global } of clients) {
         await app.register(metrics, { registry })
         t.match(await registry.metrics(), 'llm_gateway_build_info{version="', name)
       }
+    })
+
+    t.test('a cluster of processes adds up what adds up, and takes the least or the greatest of all else', async (t) => {
+      const each = await Promise.all([1, 2].map(async (value) => {
+        const { recorder, store } = filled()
+        recorder.gauge('balance_remaining_ratio', () => [{ labels: { group: 'x' }, value }])
+        recorder.gauge('ledger_lag_seconds', () => [{ labels: {}, value }])
+        const registry = newRegistry()
+        joinRegistry(registry, store.families)
+        return await registry.getMetricsAsJSON()
+      }))
+      t.match(Object.fromEntries(samplesOf(await aggregated(each))), {
+        'llm_gateway_key_lookups_total{result="miss"}': 2,
+        'llm_gateway_key_lookup_duration_seconds_bucket{result="miss",le="0.0025"}': 2,
+        'llm_gateway_balance_remaining_ratio{group="x"}': 1,
+        llm_gateway_ledger_lag_seconds: 2,
+      })
     })
 
     t.test('a reset of the registry takes no count back', async (t) => {
