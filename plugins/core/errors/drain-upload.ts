@@ -56,19 +56,29 @@ export function sendAndLinger (reply: FastifyReply, text: string, drained: Promi
   return reply.header('content-length', Buffer.byteLength(text)).send(Readable.from(parts()))
 }
 
-/** Over HTTP/2 a caller may give a reply no room, however short it is, and would have it held as long as its connection. */
+/**
+ * Over HTTP/2 a caller may give a reply no room, however short it is, and would have it held as long as its connection. The timeout of a
+ * stream is no use: whatever is sent on the connection, as the answer to a ping, begins it anew.
+ */
 export function cutUntaken ({ raw, request }: FastifyReply): void {
-  if (request.raw.httpVersionMajor > 1) {
-    raw.setTimeout(drainMaxMs, () => {
-      // A hook of the host's may hold it back.
-      if (raw.headersSent) closeStream(raw, constants.NGHTTP2_CANCEL)
-    })
-  }
+  if (request.raw.httpVersionMajor < 2) return
+  let wasSent = false
+  const timer = setInterval(() => {
+    if (wasSent) closeStream(raw, constants.NGHTTP2_CANCEL)
+    // A hook of the host's may hold it back.
+    wasSent = raw.headersSent
+  }, drainMaxMs).unref()
+  raw.once('close', () => clearInterval(timer))
 }
 
-/** Over HTTP/2 destroying a request would leave its stream open, and its caller writing into a full window. */
+/**
+ * Over HTTP/2 destroying a request would leave its stream open, and its caller writing into a full window. Closed without an error, the
+ * stream waits for its reply to be taken, and can be closed in no other way then.
+ */
 function cut (raw: IncomingMessage): void {
-  if (!closeStream(raw, constants.NGHTTP2_NO_ERROR)) raw.destroy()
+  const { headersSent, writableFinished } = Object(Reflect.get(raw, 'stream'))
+  const isUntaken = headersSent === true && writableFinished === false
+  if (!closeStream(raw, isUntaken ? constants.NGHTTP2_CANCEL : constants.NGHTTP2_NO_ERROR)) raw.destroy()
 }
 
 /** Over HTTP/2 no header tells of a body without a length. */

@@ -154,7 +154,12 @@ t.test('over HTTP/2 an upload without a length that is never ended is cut, and a
   const upload = { ':method': 'POST', ':path': '/v1/chat/completions', ...head }
   const unended = clients[0].request(upload).resume()
   unended.write('.'.repeat(200))
+  const untakenAndUnended = clients[1].request(upload)
+  untakenAndUnended.write('.'.repeat(200))
+  const pings = setInterval(() => clients[1].ping(() => {}), 500)
+  t.teardown(() => clearInterval(pings))
   const untaken = [
+    untakenAndUnended,
     clients[1].request(upload).end('{}'),
     clients[1].request({ ':path': '/v1/models', ...head }).end(),
     clients[1].request({ ':path': '/v1/models' }).end(),
@@ -167,7 +172,7 @@ t.test('over HTTP/2 an upload without a length that is never ended is cut, and a
   await ended
   t.equal(late.rstCode, constants.NGHTTP2_NO_ERROR, 'one that a hook holds back for longer is not cut before it is sent')
   t.strictSame([unended, ...untaken].map(({ rstCode }) => rstCode), [
-    constants.NGHTTP2_NO_ERROR, constants.NGHTTP2_CANCEL, constants.NGHTTP2_CANCEL, constants.NGHTTP2_CANCEL,
+    constants.NGHTTP2_NO_ERROR, ...untaken.map(() => constants.NGHTTP2_CANCEL),
   ])
 })
 
