@@ -31,8 +31,8 @@ export function choose (pool: Pool, ask: Ask): Member | null {
     if (ask.affinityKey !== null) return pool.homes.pick(serving, ask.affinityKey, ask.now)
     return lessBusy(ask.tried.length === 0 ? serving : surest(serving), ask.random)
   }
-  // A healthy member that was tried comes before an untried one that is out.
-  const again = lowestTier(pool.members.filter((member) => ask.tried.includes(member) && isAskable(member, ask) && mayServe(member, ask)))
+  // A healthy member, which was tried then, comes before an untried one that is out.
+  const again = lowestTier(pool.members.filter((member) => isAskable(member, ask) && mayServe(member, ask)))
   if (again !== null) return lessBusy(again, ask.random)
   const open = pool.members.filter((member) => isOpen(member, ask))
   // A first attempt asks somebody even if all are out; a retry asks no account that said when to come again.

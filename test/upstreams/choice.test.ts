@@ -105,10 +105,41 @@ t.test('lower tiers first, those that were asked last, and none beyond its concu
   t.equal(chosen(well, { tried: [memberAt(well, 0)] }), 'm0', 'a second time to one that is well, before a first time to one that is out')
 })
 
+t.test('a first attempt goes to the less busy of two, whoever answered last', async (t) => {
+  const pool = poolWith([{}, {}])
+  new Visit(memberAt(pool, 0), 'm', 0).end()
+  memberAt(pool, 1).load.begin(0)
+  memberAt(pool, 1).load.answered()
+  t.equal(chosen(pool), 'm0')
+  const tiers = poolWith([{ tier: 2 }, {}])
+  memberAt(tiers, 0).load.begin(0)
+  t.equal(chosen(tiers), 'm1', 'of the lowest tier')
+  const three = poolWith([{ tier: 2 }, {}, {}])
+  memberAt(three, 0).load.begin(0)
+  t.equal(chosen(three), 'm2')
+})
+
+t.test('a retry comes again only to one that is well and has room, and to no account that said when to come again', async (t) => {
+  const pool = poolWith([{}, { concurrency: 1 }])
+  const [out, full] = [memberAt(pool, 0), memberAt(pool, 1)]
+  open(out)
+  t.equal(chosen(pool, { tried: [out, full] }), 'm1', 'no second time to one that is out')
+  full.load.begin(0)
+  t.equal(chosen(pool, { tried: [out, full] }), undefined, 'nor to one that is full')
+  full.load.end()
+  t.equal(chosen(pool, { tried: [out, full], refusedBy: [full.health.account.name] }), undefined, 'nor to one that refused')
+  full.health.account.cool('m', 90_000)
+  t.equal(chosen(pool, { tried: [out] }), undefined)
+  t.equal(chosen(pool, { tried: [out], model: 'other' }), 'm1')
+  out.health.account.cool('m', 95_000)
+  t.equal(chosen(pool), 'm1', 'the first attempt asks somebody all the same')
+})
+
 t.test('a retry goes to who answered last: one that hangs has as little to do as one that is well', async (t) => {
   const pool = poolWith([{}, {}, { weight: 4 }, {}])
   const tried = [memberAt(pool, 0)]
   t.equal(chosen(pool, { tried }), 'm1', 'by chance, where nothing is known')
+  t.equal(chosen(pool, { tried, random: () => 0.99 }), 'm3')
   const [hung, well, idle] = [memberAt(pool, 1), memberAt(pool, 2), memberAt(pool, 3)]
   idle.load.begin(0)
   new Visit(hung, 'm', 0).end()

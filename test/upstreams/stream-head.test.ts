@@ -27,6 +27,7 @@ t.test('an error before the first content is told from content, however the byte
   const role = delta({ role: 'assistant', content: '', refusal: null, tool_calls: [] })
   const cases: ReadonlyArray<readonly [id: string, text: string, told: 'more' | 'pass' | 'failed']> = [
     ['responses', created, 'more'],
+    ['responses', `: ${event({ error: { message: 'of a comment' } })}`, 'more'],
     ['responses', created + event({ type: 'error', code: 'server_is_overloaded' }, 'error'), 'failed'],
     ['responses', created + event({ type: 'response.failed' }), 'failed'],
     ['responses', created + event({ type: 'response.output_item.added' }), 'pass'],
