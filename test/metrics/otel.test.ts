@@ -81,6 +81,8 @@ t.test('both projections tell the same', async (t) => {
   const [{ value: durations } = { value: 0 }] = collected.get('llm_gateway.request_duration')?.dataPoints ?? []
   t.strictSame(boundsOf(Object(durations)), catalogue.request_duration_seconds.buckets)
   t.equal(collected.get('llm_gateway.tokens')?.descriptor.unit, '{token}')
+  t.equal(collected.get('llm_gateway.active_requests')?.dataPointType, DataPointType.SUM)
+  t.equal(collected.get('llm_gateway.build_info')?.dataPointType, DataPointType.GAUGE)
 })
 
 /** As OpenTelemetry Collector and Prometheus name what they get over OTLP (pkg.go.dev/github.com/prometheus/otlptranslator). */
@@ -167,6 +169,7 @@ t.test('label sets beyond those that an SDK tells apart are told together, and s
   const app = await start(t, { meterProvider: provider })
   const tokensOf = async () => {
     const points = pointsOf((await collect()).get('llm_gateway.tokens'))
+    t.strictSame(points.at(-1)?.[0], { 'otel.metric.overflow': true })
     return { points: points.length, sum: points.reduce((sum, [, value]) => sum + Number(value), 0) }
   }
   const leaves = Object.keys(usage).length
