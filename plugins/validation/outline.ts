@@ -68,17 +68,18 @@ function fieldsOf (source: Readonly<JsonObject>, room: Room, target: JsonObject)
   for (const name of Object.keys(source)) {
     if (room.values <= 0) break
     if (typeof source[name] === 'object') containers.push(name)
-    else if (!Object.hasOwn(target, name)) set(target, name, copyOf(source[name], room, undefined), room)
+    else if (!Object.hasOwn(target, name)) set(target, name, source[name], room)
   }
   for (const name of containers) {
     if (room.values <= 0) break
-    set(target, name, copyOf(source[name], room, Object.getOwnPropertyDescriptor(target, name)?.value), room)
+    set(target, name, source[name], room)
   }
   return target
 }
 
-/** A name counts as text, too. A name that would change what an object is (`__proto__`) is left out. */
+/** A name counts as text, too, before what stands under it. One that would change what an object is (`__proto__`) is left out. */
 function set (target: JsonObject, name: string, value: unknown, room: Room): void {
   room.text -= name.length
-  if (room.text >= 0 && name !== '__proto__') target[name] = value
+  if (room.text < 0 || name === '__proto__') return
+  target[name] = copyOf(value, room, Object.getOwnPropertyDescriptor(target, name)?.value)
 }

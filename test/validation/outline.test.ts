@@ -45,6 +45,13 @@ t.test('what is kept is bounded: values, text, names', async (t) => {
   })
 })
 
+t.test('the beginning of a list that has no room is kept, with what it stands under', async (t) => {
+  const picture = 'x'.repeat(100_000)
+  const content = [{ type: 'text', text: 'What is it?' }, ...Array.from({ length: 40 }, () => ({ image_url: { url: picture } }))]
+  const kept = outline({ model: 'm', messages: [{ role: 'user', content }] }, [])
+  t.match(kept, { model: 'm', messages: [{ role: 'user', content: [{ type: 'text', text: 'What is it?' }] }] })
+})
+
 t.test('a name that would change what an object is has no place in it', async (t) => {
   const kept = outline(JSON.parse('{"__proto__":{"stream":true},"a":1}'), [])
   t.strictSame(JSON.stringify(kept), '{"a":1}')
