@@ -1,4 +1,4 @@
-/** Secrets that were sent to an upstream, and that it could repeat. */
+/** Secrets that an upstream was sent, by this request or another one, and that it could repeat. */
 import { carriesCredential } from '../core/door/carriers.js'
 import type { Call, Upstream } from '../core/upstream/upstream.js'
 import { isCarrier } from '../core/url/query.js'
@@ -12,15 +12,17 @@ export interface MountRequest {
   readonly path: string
 }
 
-/** `calls`: what was sent so far, because a secret may have changed since. */
+/**
+ * `upstreams`: all that the request may go to. Members of a pool may be keys of one gateway, whose cache answers with an error that another
+ * member's request was given. `calls`: what was sent so far, because a secret may have changed since.
+ */
 export function secretsOf (upstreams: readonly Upstream[], calls: readonly Call[], mount: MountRequest | null): string[] {
   const ofMount = mount === null ? [] : [...Object.entries(mount.headers).flatMap(inHeader), ...inQuery(mount.path.split('?')[1])]
-  return [...upstreams.flatMap(configured), ...calls.flatMap(sent), ...ofMount].filter(({ length }) => length >= minSecretLength)
+  return [...upstreams.flatMap(known), ...calls.flatMap(sent), ...ofMount].filter(({ length }) => length >= minSecretLength)
 }
 
-/** Also of one that gets the caller's key. */
-function configured ({ headers, query }: Upstream): string[] {
-  return [...headers.flatMap(inHeader), ...inQuery(query)]
+function known ({ secret, headers, query }: Upstream): string[] {
+  return [secret.known() ?? [], headers.flatMap(inHeader), inQuery(query)].flat()
 }
 
 /** The caller's own secret need not be kept from the caller. */

@@ -106,6 +106,28 @@ t.test('a caller does not read the secret of an upstream in its errors and redir
   }
 })
 
+t.test('nor the secret of another member of a pool, which a cache of the gateway behind them repeats', async (t) => {
+  const upstream = await startUpstream(t)
+  const other = `${canary}-of-another`
+  for (const credential of [canary, () => canary, 'forward']) {
+    const app = Fastify()
+    t.teardown(() => app.close())
+    await app.register(llmGateway, gatewayOptions('', {
+      upstreams: { main: { url: upstream.url, credential }, other: { url: upstream.url, credential: other } },
+      pools: { both: { members: ['main', { upstream: 'other', tier: 2 }] } },
+      groups: { all: { protocols: everyProtocol, upstream: 'both' } },
+    }))
+    for (const status of [400, 404]) {
+      upstream.queue({ status, body: { error: { message: `${other} is not known here` } } })
+      const reply = await app.inject({
+        method: 'POST', url: '/v1/chat/completions', headers: { authorization: `Bearer ${secret}` }, payload: JSON.parse(chat),
+      })
+      t.equal(reply.statusCode, status)
+      t.match(reply.json(), { error: { message: 'The model provider answered with an error.' } })
+    }
+  }
+})
+
 t.test('any other error passes as it came, and so does one that is longer than they are', async (t) => {
   const upstream = await startUpstream(t)
   const short = gatewayOptions('', { upstreams: { main: { url: upstream.url, credential: 'error' } } })
