@@ -61,7 +61,8 @@ export function sendAndLinger (reply: FastifyReply, text: string, drained: Promi
  * stream is no use: whatever is sent on the connection, as the answer to a ping, begins it anew.
  */
 export function cutUntaken ({ raw, request }: FastifyReply): void {
-  if (request.raw.httpVersionMajor < 2) return
+  // One whose caller has left is closed already, and would never end the interval.
+  if (request.raw.httpVersionMajor < 2 || Object(Reflect.get(raw, 'stream')).destroyed === true) return
   let wasSent = false
   const timer = setInterval(() => {
     if (wasSent) closeStream(raw, constants.NGHTTP2_CANCEL)
