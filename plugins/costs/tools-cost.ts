@@ -32,6 +32,6 @@ function mostUses (tool: PaidTool, json: unknown, within: OutputFields['toolsWit
 }
 
 function countAt (value: unknown, field: string | null): number | null {
-  const count = Number(plainText(field !== null && isObject(value) ? value[field] : null))
-  return Number.isInteger(count) && count > 0 ? Math.min(count, maxUses) : null
+  const count = Math.min(Number(plainText(field !== null && isObject(value) ? value[field] : null)), maxUses)
+  return Number.isInteger(count) && count > 0 ? count : null
 }

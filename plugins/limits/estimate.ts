@@ -30,8 +30,9 @@ export function outputBound (llm: ModelCall, sizes: HoldSizes): number {
   const { output } = llm.endpoint
   if (output === null) return 0
   const most = llm.body.substitutes.reduce((largest, model) => Math.max(largest, mostOf(model, sizes)), mostOf(llm.model, sizes))
-  const asked = largestCount(llm.body.json, output.max) ?? most
-  const choices = largestCount(llm.body.json, output.choices) ?? 1
+  // Some servers take -1 for no bound.
+  const asked = largestCount(llm.body.json, output.max, Infinity) ?? most
+  const choices = largestCount(llm.body.json, output.choices, 0) ?? 1
   return Math.min(asked, most) * Math.min(choices, maxChoices)
 }
 
@@ -56,11 +57,13 @@ export function relayedEstimate ({ upstreamReply: { bytes: replyBytes }, stream 
 /**
  * The largest over all spellings: upstreams differ in which one counts, so a caller could have one held and another one served. JSON of
  * protocol buffers may have a number as a text. Infinity for a number that none could mean: a server may take it for its own maximum.
+ * `negative`: what one below 0 stands for.
  */
-function largestCount (json: unknown, paths: ReadonlyArray<readonly string[]>): number | null {
+function largestCount (json: unknown, paths: ReadonlyArray<readonly string[]>, negative: number): number | null {
   let largest: number | null = null
   for (const path of paths) {
-    const value = Number(plainText(valueAt(json, path)))
+    const told = Number(plainText(valueAt(json, path)))
+    const value = told < 0 ? negative : told
     if (value > (largest ?? 0)) largest = Number.isSafeInteger(value) ? value : Infinity
   }
   return largest

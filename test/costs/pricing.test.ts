@@ -398,7 +398,7 @@ t.test('what is held for tools of the provider: each use that a request allows, 
   t.equal(held('messages', { tools: [{ ...search, max_uses: 5 }] }, 'once'), 35_000_000)
   for (const wrong of [0, -1, 1.5, 'five', null]) t.equal(held('messages', { tools: [{ ...search, max_uses: wrong }] }), 10_000_000)
   t.equal(held('messages', { tools: [{ ...search, max_uses: '5' }] }), 50_000_000, 'as servers that read numbers in texts')
-  for (const many of [1e15, 2 ** 53]) t.equal(held('messages', { tools: [{ ...search, max_uses: many }] }), 1e13)
+  for (const many of [1e15, 2 ** 53, Infinity]) t.equal(held('messages', { tools: [{ ...search, max_uses: many }] }), 1e13)
   for (const tools of [undefined, 'x', [null, 7]]) t.equal(held('messages', { tools }), 0)
   t.equal(held('messages', undefined), 0)
   t.equal(held('responses', { tools: [{ type: 'web_search' }, { type: 'file_search' }], max_tool_calls: 4 }), 50_000_000)

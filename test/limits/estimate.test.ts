@@ -28,6 +28,8 @@ t.test('a request may use its own tokens and the output that it asks for, within
     [callOf('images', { body: { json: { n: 2 } } }), 100],
     [callOf('chat_completions', { body: { json: { max_tokens: 2, n: 1e9 } } }), 256],
     [callOf('chat_completions', { model: 'm', body: { json: { max_tokens: 2, max_completion_tokens: 2 ** 53 } } }), 50],
+    [callOf('chat_completions', { model: 'm', body: { json: { max_tokens: 2, max_completion_tokens: -1 } } }), 50],
+    [callOf('chat_completions', { body: { json: { max_tokens: 2, max_completion_tokens: 0, n: -1 } } }), 2],
     [callOf('chat_completions', { body: { json: { max_tokens: 2, n: 2 ** 53 } } }), 256],
     [gemini({ maxOutputTokens: 7, candidateCount: Infinity }), 896],
     [gemini({ maxOutputTokens: 7, candidateCount: 2 }), 14],
