@@ -18,7 +18,9 @@ export interface MountRequest {
  */
 export function secretsOf (upstreams: readonly Upstream[], calls: readonly Call[], mount: MountRequest | null): string[] {
   const ofMount = mount === null ? [] : [...Object.entries(mount.headers).flatMap(inHeader), ...inQuery(mount.path.split('?')[1])]
-  return [...upstreams.flatMap(known), ...calls.flatMap(sent), ...ofMount].filter(({ length }) => length >= minSecretLength)
+  const secrets = [...upstreams.flatMap(known), ...calls.flatMap(sent), ...ofMount]
+  // An upstream that repeats one leaves out the blanks around it, such as the end of the line in the file that it was read from.
+  return secrets.map((secret) => secret.trim()).filter(({ length }) => length >= minSecretLength)
 }
 
 function known ({ secret, headers, query }: Upstream): string[] {

@@ -37,6 +37,7 @@ async function places (t: Test, upstream: Upstream): Promise<Record<string, Fast
     },
     'a mount with a secret of its own': host,
     'a mount with a secret in its query': host,
+    'a mount with the line of a file in its query': host,
   }
   const apps: Record<string, FastifyInstance> = {}
   for (const [place, given] of Object.entries(options)) {
@@ -47,7 +48,8 @@ async function places (t: Test, upstream: Upstream): Promise<Record<string, Fast
     const rewriteRequestHeaders = (_: unknown, headers: IncomingHttpHeaders): IncomingHttpHeaders => {
       return { ...headers, Authorization: `Bearer ${canary}` }
     }
-    const queryString = (): string => new URLSearchParams({ key: canary }).toString()
+    const key = place.includes('line') ? `${canary}\n` : canary
+    const queryString = (): string => new URLSearchParams({ key }).toString()
     await app.register(httpProxy, {
       ...proxyOptions(),
       upstream: upstream.url,
