@@ -100,12 +100,16 @@ function sparedEntry ({ value, place, paths, entry, fields }: WrongEntry): unkno
 
 /** Removes the value at a path below `at`, or the list that it is in. False if there is none. */
 export function removeField (holder: unknown, path: string, at: string): boolean {
-  for (const [name, inner] of Object.entries(Object(holder))) {
-    const place = joinPath(at, Array.isArray(holder) ? Number(name) : name)
-    if (!isBelow(path, place)) continue
+  const isList = Array.isArray(holder)
+  // By the names that the path may begin with: an entry may have thousands of wrong fields.
+  for (const place of placesOf(path)) {
+    const rest = place.slice(at === '' ? 0 : at.length + 1)
+    const name = isList ? Number.parseInt(rest, 10) : rest
+    if (joinPath(at, name) !== place || !Object.hasOwn(Object(holder), name)) continue
+    const inner: unknown = Reflect.get(Object(holder), name)
     if (place !== path && removeField(inner, path, place)) return true
     if (place !== path && !Array.isArray(inner)) continue
-    return !Array.isArray(holder) && Reflect.deleteProperty(Object(holder), name)
+    return !isList && Reflect.deleteProperty(Object(holder), name)
   }
   return false
 }
@@ -127,8 +131,4 @@ function isName (name: string | number): boolean {
 function namesOf (entries: unknown): Array<string | number> {
   const names = Object.keys(Object(entries))
   return Array.isArray(entries) ? names.map(Number) : names
-}
-
-function isBelow (path: string, place: string): boolean {
-  return path.startsWith(place) && ['', '.', '['].includes(path.charAt(place.length))
 }

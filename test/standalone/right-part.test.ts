@@ -30,3 +30,19 @@ t.test('a text or a list in place of the whole file has no fields: each would be
     t.same(Object.keys(rightPart(value, [{ path: '', message: '' }]).rest), [], JSON.stringify(value))
   }
 })
+
+t.test('of an entry thousands of fields may be wrong, such as all groups below one, and none is looked for among all', async (t) => {
+  const names = Array.from({ length: 300 }, (_, at) => `g${at}`)
+  const all = { protocols: [], ...Object.fromEntries(names.map((name) => [name, { protocols: [] }])) }
+  let reads = 0
+  const { entries } = Object
+  Object.entries = (value: object): Array<[string, unknown]> => {
+    const found = entries(value)
+    reads += found.length
+    return found
+  }
+  const { rest } = rightPart({ upstreams, groups: { all } }, names.map((name) => ({ path: `groups.all.${name}`, message: '' })))
+  Object.entries = entries
+  t.ok(reads < 10 * names.length, String(reads))
+  t.same(rest['groups'], { all: { protocols: [] } })
+})
