@@ -6,7 +6,7 @@ export function memoryLedger (maxRecords = 100_000): Ledger {
   return {
     append: async (record) => {
       records.push(record)
-      if (records.length > maxRecords) records.splice(0, maxRecords / 10)
+      if (records.length > maxRecords) records.splice(0, Math.ceil(maxRecords / 10))
     },
     flush: async () => {},
     read: async function * ({ from = 0, to = Infinity, onProgress } = {}) {

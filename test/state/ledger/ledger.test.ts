@@ -135,6 +135,9 @@ t.test('memory keeps the newest', async (t) => {
   for (let i = 0; i < 11; i += 1) await ledger.append(record(`r${i}`))
   t.same((await idsIn(ledger)).slice(0, 2), ['r1', 'r2'])
   t.same(await unsettledIn(ledger), [])
+  const small = memoryLedger(2)
+  for (const id of ['a', 'b', 'c']) await small.append(record(id))
+  t.same(await idsIn(small), ['b', 'c'], 'of however few')
 })
 
 t.test('what is acknowledged is in the file', async (t) => {
