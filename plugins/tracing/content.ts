@@ -15,6 +15,8 @@ import { TextBudget } from './text-budget.js'
 
 /** Maximum text of one direction in one span, in UTF-16 units. */
 const maxTextLength = 16 * 1024
+/** Maximum texts of a request in one span: a batch of embeddings has thousands of few letters. */
+const maxTexts = 1_000
 
 /** Values that ask for content in spans; `true` is the old spelling. `EVENT_ONLY` asks for log events, which are not made here. */
 const inSpans: ReadonlySet<string> = new Set(['span_only', 'span_and_event', 'true'])
@@ -45,7 +47,7 @@ function withoutBeginning (text: string, key: string): string {
 /** Adds the caller's messages to the span, and the model's answer when the reply ends. Call it before the request is sent. */
 export function captureContent (span: Span, llm: ModelCall, upstreams: readonly Upstream[]): void {
   const hide = hideKeys(llm, upstreams)
-  const budget = new TextBudget(maxTextLength)
+  const budget = new TextBudget(maxTextLength, maxTexts)
   const messages = inputMessages(llm.endpoint.text, llm.body.json, (text) => budget.take(hide(text)))
   if (messages.length > 0) span.setAttribute(attributes.inputMessages, JSON.stringify(messages))
   if (budget.truncated) span.setAttribute('llm_gateway.input_truncated', true)

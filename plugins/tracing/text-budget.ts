@@ -3,13 +3,18 @@ export class TextBudget {
   /** True once something was left out. */
   truncated = false
   #left: number
+  #texts: number
 
-  constructor (units: number) {
+  /** `texts`: how many it may hold, where each has names and brackets around it. */
+  constructor (units: number, texts = Infinity) {
     this.#left = units
+    this.#texts = texts
   }
 
   /** As much of the beginning of `text` as still fits. */
   take (text: string): string {
+    this.#texts -= 1
+    if (this.#texts < 0) this.#left = 0
     if (text.length <= this.#left) {
       this.#left -= text.length
       return text

@@ -141,6 +141,21 @@ t.test('long texts are cut, and told to be', async (t) => {
   }
 })
 
+t.test('thousands of short texts are cut, too: what stands around each is longer than it', async (t) => {
+  const { url, settled, lastSpan } = await start(t, 'SPAN_ONLY')
+  const asked = async (count: number): Promise<ReadableSpan['attributes']> => {
+    await read(await call(`${url}/v1/embeddings`, { body: JSON.stringify({ model: 'm', input: Array(count).fill('a') }) }).reply)
+    await settled.next()
+    return lastSpan()?.attributes ?? {}
+  }
+  const whole = await asked(1_000)
+  t.equal(JSON.parse(String(whole['gen_ai.input.messages'])).length, 1_000)
+  t.notOk('llm_gateway.input_truncated' in whole)
+  const cut = await asked(8_000)
+  t.equal(cut['gen_ai.input.messages'], whole['gen_ai.input.messages'])
+  t.equal(cut['llm_gateway.input_truncated'], true)
+})
+
 t.test('a role is text of the caller, too: it counts, and has no key', async (t) => {
   const running = await start(t, 'SPAN_ONLY')
   const long = await chat(running, 'hi', { role: 'r'.repeat(2 * budgetUnits) })
