@@ -12,6 +12,8 @@ const smallBytes = 16 * 1024
 /** More than the default cap of a body, so that a body somewhat above the cap is read to its end. */
 const drainMaxBytes = 64 * 1024 * 1024
 const drainMaxMs = 5_000
+/** Who takes less in that time takes nothing: a list of models may be long. */
+const slowBytes = 16 * 1024
 /** A body that is sent without a pause has come by then, as Go's client also assumes, and need not cost its connection. */
 const soonMs = 50
 /** Chunks take as long to read whatever they hold, and one read of a socket has ten thousand of a byte each: no client sends so many. */
@@ -63,11 +65,13 @@ export function sendAndLinger (reply: FastifyReply, text: string, drained: Promi
 export function cutUntaken ({ raw, request }: FastifyReply): void {
   // One whose caller has left is closed already, and would never end the interval.
   if (request.raw.httpVersionMajor < 2 || Object(Reflect.get(raw, 'stream')).destroyed === true) return
-  let wasSent = false
+  let periods = 0
   const timer = setInterval(() => {
-    if (wasSent) closeStream(raw, constants.NGHTTP2_CANCEL)
     // A hook of the host's may hold it back.
-    wasSent = raw.headersSent
+    if (!raw.headersSent) return
+    periods += 1
+    const { 'content-length': length = 0 } = raw.getHeaders()
+    if (periods > 1 + Number(length) / slowBytes) closeStream(raw, constants.NGHTTP2_CANCEL)
   }, drainMaxMs).unref()
   raw.once('close', () => clearInterval(timer))
 }
