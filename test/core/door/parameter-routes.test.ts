@@ -3,7 +3,7 @@ import httpProxy from '@fastify/http-proxy'
 import replyFrom from '@fastify/reply-from'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
-import llmGateway, { proxyOptions, type LlmGatewayOptions } from '../../../plugins/index.js'
+import llmGateway, { paths, proxyOptions, type LlmGatewayOptions } from '../../../plugins/index.js'
 import { gatewayOptions, secret } from '../../helpers/gateway.js'
 import { startUpstream, type Upstream } from '../../helpers/upstream.js'
 
@@ -41,7 +41,9 @@ for (const [route, url, prefix = ''] of routes) {
 
 t.test('what such a route sends to an endpoint in other letters is asked for a key', async (t) => {
   const { app, upstream } = await start(t, {}, (app) => {
-    for (const url of ['/:version/:resource', '/:version/:resource/:id']) app.all(url, (request, reply) => { reply.from(request.url) })
+    app.all('/:version/:resource', (request, reply) => { reply.from(request.url) })
+    // Without an address it is sent to the one that was asked for.
+    app.all('/:version/:resource/:id', (_, reply) => { reply.from('') })
   })
   const headers = { 'content-type': 'application/json' }
   const payload = '{"model":"m","messages":[]}'
@@ -52,6 +54,18 @@ t.test('what such a route sends to an endpoint in other letters is asked for a k
   }
   t.strictSame(upstream.seen, [])
   t.equal((await app.inject('/v1/users')).statusCode, 200)
+})
+
+t.test('without keys it is sent, as nobody is kept out', async (t) => {
+  const upstream = await startUpstream(t)
+  upstream.respond = () => ({ body: {} })
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(paths)
+  await app.register(replyFrom, { base: upstream.url })
+  app.all('/:version/:resource', (request, reply) => { reply.from(request.url) })
+  t.equal((await app.inject({ method: 'POST', url: '/V1/messages', payload: { model: 'm', messages: [] } })).statusCode, 200)
+  t.strictSame(upstream.seen.map(({ url }) => url), ['/V1/messages'])
 })
 
 for (const isBesideMount of [false, true]) {
