@@ -137,6 +137,34 @@ t.test('there is a comment in any time as long as the option says', (t) => {
   t.end()
 })
 
+t.test('a stream that is over is let go', (t) => {
+  mock.timers.enable({ apis: ['setInterval'] })
+  t.teardown(() => mock.timers.reset())
+  let looks = 0
+  const over = { get isOver () { return ++looks > 0 }, bytes: 0, comment: () => {} }
+  new KeepAliveComments(100).follow(over)
+  mock.timers.tick(1_000)
+  t.equal(looks, 1)
+  t.end()
+})
+
+t.test('a stream that ends while a hook is busy with what it has read is whole', async (t) => {
+  const upstream = await startUpstream(t)
+  const { app } = await startGateway(t, upstream.url, { forward })
+  app.addHook('onSend', async (_request, _reply, payload) => {
+    let text = ''
+    for await (const chunk of Object(payload)) {
+      text += String(chunk)
+      if (text.includes('[DONE]')) upstream.seen[0]?.raw.res.end()
+      await new Promise((resolve) => setTimeout(resolve, 200))
+    }
+    return text
+  })
+  upstream.queue({ fixture, stallAt: Buffer.byteLength(events), headers: { 'content-type': 'text/event-stream' } })
+  const { bytes } = await read(await call(`${await listen(app)}/v1/chat/completions`, { body }).reply)
+  t.equal(bytes.toString().replaceAll(comment, ''), events)
+})
+
 t.test('the stream of a caller that has left gets none, even if a hook keeps it', async (t) => {
   const upstream = await startUpstream(t)
   const { app } = await startGateway(t, upstream.url, { forward })
@@ -149,6 +177,8 @@ t.test('the stream of a caller that has left gets none, even if a hook keeps it'
   upstream.queue(script)
   const { request } = call(`${await listen(app)}/v1/chat/completions`, { body })
   const stream = await bodies.next()
+  await new Promise((resolve) => setTimeout(resolve, 200))
+  t.ok(stream.readableLength <= comment.length, 'what is not read has none behind it')
   request.destroy()
   await callersGone(app)
   stream.read()

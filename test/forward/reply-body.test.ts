@@ -1,11 +1,13 @@
 /** How the pieces of a stream leave: what one read of the upstream's socket brought goes out together, a single one at once. */
 import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
+import { Readable } from 'node:stream'
 import Fastify from 'fastify'
 import t from 'tap'
 import llmGateway from '../../plugins/index.js'
 import { gatewayOptions, listen, secret } from '../helpers/gateway.js'
 import { listening } from '../helpers/listening.js'
+import { Signal } from '../helpers/upstream.js'
 import { Wire } from '../helpers/wire.js'
 
 const request = '{"model":"m","stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"hi"}]}'
@@ -16,6 +18,12 @@ const chunk = (text: string): string => `${text.length.toString(16)}\r\n${text}\
 t.test('pieces that come together leave as one, and none is lost or swapped where one follows many', async (t) => {
   const upstream = createServer()
   const app = Fastify()
+  const bodies = new Signal<string>()
+  // Of the host's, which changes nothing.
+  app.addHook('onSend', async (_request, _reply, payload) => {
+    if (payload instanceof Readable) payload.once('end', () => bodies.push('ended'))
+    return payload
+  })
   t.teardown(() => app.close())
   await app.register(llmGateway, gatewayOptions(await listening(t, upstream)))
   const wire = new Wire(await listen(app))
@@ -49,4 +57,5 @@ t.test('pieces that come together leave as one, and none is lost or swapped wher
   // The first of many finds nothing that tells of the others, once; from then on they are expected, until one comes alone.
   // Node 26 gathers the last ones itself.
   t.match(numbers.map((part) => part.length).join(), /^1,1,1,3,4,1,1,1,2,1,1,1,(?:1,1|2)$/)
+  t.equal(await bodies.next(), 'ended')
 })

@@ -1,12 +1,14 @@
 /** Callers that take their reply slowly, or not at all. */
+import { OutgoingMessage } from 'node:http'
 import { connect as connectH2 } from 'node:http2'
 import { connect } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import httpProxy from '@fastify/http-proxy'
 import Fastify from 'fastify'
 import t from 'tap'
 import { proxyOptions } from '../../plugins/forward/index.js'
 import llmGateway from '../../plugins/index.js'
-import { call, gatewayOptions, listen, secret, startGateway, watchSettled } from '../helpers/gateway.js'
+import { call, gatewayOptions, listen, read, secret, startGateway, watchSettled } from '../helpers/gateway.js'
 import { startUpstream, type Upstream } from '../helpers/upstream.js'
 
 const body = '{"model":"m","messages":[{"role":"user","content":"hi"}]}'
@@ -79,6 +81,27 @@ t.test('who takes little at a time, or waits for a slow upstream, is left alone'
     setTimeout(() => message.resume(), 6)
   })
   t.match(await settled.next(), { outcome: 'ok', usage: { tokens: { input: 1, output: 2 } } })
+})
+
+t.test('a reply that is over is let go, whether its caller took all of it or left', async (t) => {
+  const upstream = await startUpstream(t)
+  const { app, settled } = await startGateway(t, upstream.url, { forward: { idleTimeoutMs: 400, drain: { maxMs: 0 } } })
+  const seen = { looks: 0 }
+  app.addHook('onRequest', async (_request, { raw }) => {
+    const { get } = Object.getOwnPropertyDescriptor(OutgoingMessage.prototype, 'writableLength') ?? {}
+    Object.defineProperty(raw, 'writableLength', { get () { seen.looks += 1; return get?.call(raw) } })
+  })
+  const url = `${await listen(app)}/v1/chat/completions`
+  upstream.queue({ split: [10], before: async (write) => { if (write === 1) while (seen.looks < 4) await sleep(20) } }, { stallAt: 10 })
+  await read(await call(url, { body }).reply)
+  t.match(await settled.next(), { outcome: 'ok' })
+  const { request, reply } = call(url, { body })
+  await reply
+  request.destroy()
+  t.match(await settled.next(), { outcome: 'client_abort' })
+  const before = seen.looks
+  await sleep(300)
+  t.equal(seen.looks, before)
 })
 
 t.test('with 0 nobody is looked after', async (t) => {
