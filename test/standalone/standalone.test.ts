@@ -175,7 +175,8 @@ t.test('a stream that is open during a reload finishes on the old configuration'
 t.test('gauges tell what the new configuration has while a stream of the one before is open', async (t) => {
   const upstream = await startUpstream(t)
   const limited = (tokens: number): string => yaml(upstream.url, ['key-a']).replace('upstream: main', `$&, limits: { balance: ${tokens} }`)
-  const { gateway, origin, write } = await start(t, limited(1_000).replace('main:', `gone: { url: "${upstream.url}", credential: none }, $&`))
+  const before = limited(1_000).replace('main:', `gone: { url: "${upstream.url}", credential: none }, $&`)
+  const { gateway, origin, write } = await start(t, before)
   const { release, first } = holdStream(upstream)
   const response = await chat(origin, 'key-a', { stream: true, max_tokens: 500 })
   await first
