@@ -1,4 +1,4 @@
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
 import fp from 'fastify-plugin'
 import { auth, type AuthOptions } from './auth/index.js'
 import { consolePage, type ConsoleOptions } from './console/index.js'
@@ -172,7 +172,9 @@ function checkUpstreams ({ groups, upstreams = {}, pools = {}, routes = true }: 
  *       keys: [{ id: 'ci', group: 'chat', hash: 'sha256:...' }],
  *     })
  */
-export default fp(registerGateway, { fastify: '5.x', name: 'fastify-llm-gateway' })
+const llmGateway: FastifyPluginAsync<LlmGatewayOptions> = fp(registerGateway, { fastify: '5.x', name: 'fastify-llm-gateway' })
+
+export default llmGateway
 export type { AuthOptions, GroupOptions, KeyOptions, KeySource, Lookup, LookupKey } from './auth/index.js'
 export type { HttpProxyOptions, ProxyOptions } from './forward/index.js'
 export type { PoolOptions, UpstreamOptions } from './upstreams/index.js'

@@ -1,5 +1,5 @@
 /** Credential -> digest -> key -> group, before the body is read (docs/security.md). */
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import type { GatewayError } from '../core/errors/gateway-error.js'
 import { refuse } from '../core/errors/refuse.js'
@@ -107,4 +107,4 @@ function refuseUnguarded (app: FastifyInstance, gateway: Gateway): void {
 }
 
 /** Who calls: 401 for a wrong or missing credential, 403 for what its group does not allow, 503 where keys cannot be checked. */
-export const auth = fp(registerAuth, { fastify: '5.x', name: 'llm-gateway-auth' })
+export const auth: FastifyPluginAsync<AuthOptions> = fp(registerAuth, { fastify: '5.x', name: 'llm-gateway-auth' })

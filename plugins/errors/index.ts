@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { joinGateway } from '../core/gateway.js'
 import { parseJson } from '../core/body/parse-json.js'
@@ -65,4 +65,4 @@ function native (llm: ModelCall, request: FastifyRequest, reply: FastifyReply, f
  * Makes every failure on a model route use the error format of the caller's protocol, in place of the formats of Fastify, a host's mount or
  * a silent upstream (docs/errors.md). Also adds the request ids to every reply.
  */
-export const errors = fp(registerErrors, { fastify: '5.x', name: 'llm-gateway-errors' })
+export const errors: FastifyPluginAsync = fp(registerErrors, { fastify: '5.x', name: 'llm-gateway-errors' })

@@ -1,5 +1,5 @@
 import { performance } from 'node:perf_hooks'
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { collectBody, declaredLength } from '../core/body/collect-body.js'
 import { gatewayError } from '../core/errors/gateway-error.js'
@@ -95,4 +95,6 @@ function readBody (gateway: Gateway, request: FastifyRequest, payload: FastifyRe
  * Forwards requests to the upstream: the same bytes, one provider credential, cancelled when the caller leaves (docs/architecture.md).
  * Mounts a route for every endpoint; hosts that mount `@fastify/http-proxy` themselves spread `proxyOptions()` instead.
  */
-export const forward = fp(registerForward, { fastify: '5.x', name: 'llm-gateway-forward' })
+export const forward: FastifyPluginAsync<ForwardOptions & { prefix?: string }> = fp(registerForward, {
+  fastify: '5.x', name: 'llm-gateway-forward',
+})

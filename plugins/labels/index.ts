@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
 import fp from 'fastify-plugin'
 import { joinGateway } from '../core/gateway.js'
 import { identifyFirst } from '../core/call/identify.js'
@@ -42,4 +42,4 @@ function decoded (text: string): string {
 }
 
 /** Reads labels that callers give their requests in a header. The header is not sent upstream. */
-export const labels = fp(registerLabels, { fastify: '5.x', name: 'llm-gateway-labels' })
+export const labels: FastifyPluginAsync<LabelsOptions> = fp(registerLabels, { fastify: '5.x', name: 'llm-gateway-labels' })

@@ -2,7 +2,7 @@
  * One atomic decision once the body is known: a place, and the tokens that the request may use. Two if the body is large or
  * has no declared length: a place before it is read, its tokens after. Settled once, at the request's end, to what was really used.
  */
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import type { GatewayError } from '../core/errors/gateway-error.js'
 import { refuse } from '../core/errors/refuse.js'
@@ -146,4 +146,6 @@ function follow (
  * What a key and its group may still spend: requests, tokens, a balance, budgets (docs/keys-and-limits.md). Registered after auth, which
  * knows whose request it is.
  */
-export const limits = fp(registerLimits, { fastify: '5.x', name: 'llm-gateway-limits', dependencies: ['llm-gateway-auth'] })
+export const limits: FastifyPluginAsync<LimitsOptions> = fp(registerLimits, {
+  fastify: '5.x', name: 'llm-gateway-limits', dependencies: ['llm-gateway-auth'],
+})

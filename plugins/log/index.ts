@@ -1,4 +1,4 @@
-import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
+import type { FastifyBaseLogger, FastifyInstance, FastifyPluginAsync } from 'fastify'
 import fp from 'fastify-plugin'
 import { checkOptions, OptionError } from '../core/config/options.js'
 import { joinGateway } from '../core/gateway.js'
@@ -39,4 +39,4 @@ function writes (log: FastifyBaseLogger, level: string): boolean {
 /**
  * One structured line for each model request, at its end, and for each request whose path leads to no endpoint, in the host's own logger.
  */
-export const log = fp(registerLog, { fastify: '5.x', name: 'llm-gateway-log' })
+export const log: FastifyPluginAsync<LogOptions> = fp(registerLog, { fastify: '5.x', name: 'llm-gateway-log' })

@@ -1,4 +1,4 @@
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
 import fp from 'fastify-plugin'
 import { joinGateway } from '../core/gateway.js'
 import type { GaugeName, GaugeSample } from '../core/recorder.js'
@@ -50,4 +50,4 @@ function sampleWhileOpen (app: FastifyInstance, process: ProcessFamilies): void 
  * Counts what the other plugins report and exposes it to Prometheus and OpenTelemetry (docs/metrics.md): two projections of the same cells.
  * Register it before the other plugins of the gateway.
  */
-export const metrics = fp(registerMetrics, { fastify: '5.x', name: 'llm-gateway-metrics' })
+export const metrics: FastifyPluginAsync<MetricsOptions> = fp(registerMetrics, { fastify: '5.x', name: 'llm-gateway-metrics' })

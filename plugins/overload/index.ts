@@ -3,7 +3,7 @@
  * The check that no key takes the others' share comes after auth, when the key is known.
  */
 import { totalmem } from 'node:os'
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { BodyMemory } from '../core/body/body-memory.js'
 import { overloaded } from '../core/errors/overloaded.js'
@@ -22,8 +22,6 @@ import { watchProcess } from './watch-process.js'
 export type { OverloadOptions } from './options.js'
 export { limitConnections } from './connections.js'
 
-type Options = Omit<OverloadOptions, 'maxQueued' | 'queueMs'>
-
 /** Gateways whose process is watched already. */
 const watched = new WeakSet<Gateway>()
 
@@ -41,7 +39,7 @@ function takenIn ({ shared }: Gateway): Taken {
   return known
 }
 
-async function registerPressure (app: FastifyInstance, options: Options): Promise<void> {
+async function registerPressure (app: FastifyInstance, options: OverloadOptions): Promise<void> {
   checkOverloadOptions(options)
   const { maxLoopDelayMs = 200, maxHeapPercent = 92, maxConnections } = options
   const gateway = joinGateway(app)
@@ -71,7 +69,7 @@ async function registerPressure (app: FastifyInstance, options: Options): Promis
   }
 }
 
-async function registerOverload (app: FastifyInstance, options: Options): Promise<void> {
+async function registerOverload (app: FastifyInstance, options: OverloadOptions): Promise<void> {
   checkOverloadOptions(options)
   const gateway = joinGateway(app)
   if (!watched.has(gateway)) await registerPressure(app, options)
@@ -108,6 +106,8 @@ function shed (gateway: Gateway, llm: ModelCall, reason: ShedReason | null, requ
 }
 
 /** The checks that need no key: registered before auth, a refusal costs less. */
-export const pressure = fp(registerPressure, { fastify: '5.x', name: 'llm-gateway-pressure' })
+export const pressure: FastifyPluginAsync<OverloadOptions> = fp(registerPressure, { fastify: '5.x', name: 'llm-gateway-pressure' })
 /** Refuses model requests while the process has too much to do: 503 with `retry-after`. The host's other routes are not affected. */
-export const overload = fp(registerOverload, { fastify: '5.x', name: 'llm-gateway-overload', dependencies: ['llm-gateway-auth'] })
+export const overload: FastifyPluginAsync<Omit<OverloadOptions, 'maxQueued' | 'queueMs'>> = fp(registerOverload, {
+  fastify: '5.x', name: 'llm-gateway-overload', dependencies: ['llm-gateway-auth'],
+})

@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { isSocketUpgrade } from '../core/door/arrival.js'
 import { meet } from '../core/door/door.js'
@@ -68,4 +68,4 @@ function routeAgain (app: FastifyInstance, { url }: ModelCall, request: FastifyR
  * Path normalization: whatever base address a client was given, its request reaches one canonical path (docs/clients.md). Works in an app
  * that this plugin did not create, beside any mount, registered before or after it.
  */
-export const paths = fp(registerPaths, { fastify: '5.x', name: 'llm-gateway-paths' })
+export const paths: FastifyPluginAsync<PathsOptions> = fp(registerPaths, { fastify: '5.x', name: 'llm-gateway-paths' })

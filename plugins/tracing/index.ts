@@ -1,5 +1,5 @@
 import type { Span, Tracer, TracerProvider } from '@opentelemetry/api'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
 import fp from 'fastify-plugin'
 import { checkMethods, checkOptions } from '../core/config/options.js'
 import { joinGateway } from '../core/gateway.js'
@@ -70,4 +70,4 @@ async function registerTracing (app: FastifyInstance, options: TracingOptions): 
  * before the host's mounts, so that hooks that refuse a request run first. Content is captured only if
  * OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT asks for it; the variable is read at registration. Register `usage` before it.
  */
-export const tracing = fp(registerTracing, { fastify: '5.x', name: 'llm-gateway-tracing' })
+export const tracing: FastifyPluginAsync<TracingOptions> = fp(registerTracing, { fastify: '5.x', name: 'llm-gateway-tracing' })

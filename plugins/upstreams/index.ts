@@ -1,5 +1,5 @@
 import { performance } from 'node:perf_hooks'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
 import fp from 'fastify-plugin'
 import { GatewayError } from '../core/errors/gateway-error.js'
 import { cutUntaken } from '../core/errors/drain-upload.js'
@@ -103,4 +103,4 @@ function settle (llm: ModelCall, recorder: Recorder, bindings: Bindings): void {
  * Which upstream gets a request: by its group, its model, and the health of the members of a pool. Answers what needs no
  * upstream: the models of a group that lists them, and a model that none of its routes takes.
  */
-export const upstreams = fp(registerUpstreams, { fastify: '5.x', name: 'llm-gateway-upstreams' })
+export const upstreams: FastifyPluginAsync<UpstreamsOptions> = fp(registerUpstreams, { fastify: '5.x', name: 'llm-gateway-upstreams' })

@@ -2,7 +2,7 @@
  * Gives each metered request a function that opens a tap on its reply. Whoever moves the bytes feeds the tap: the forward plugin, or this
  * one on a mount without `proxyOptions()`.
  */
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
 import fp from 'fastify-plugin'
 import { refuse } from '../core/errors/refuse.js'
 import { joinGateway, type Gateway } from '../core/gateway.js'
@@ -107,4 +107,4 @@ function mayAskAll (upstreams: readonly Upstream[] | undefined, mayAsk: MayAsk):
 }
 
 /** Every token of every reply, counted once, while its bytes pass (docs/metrics.md). */
-export const usage = fp(registerUsage, { fastify: '5.x', name: 'llm-gateway-usage' })
+export const usage: FastifyPluginAsync<UsageOptions> = fp(registerUsage, { fastify: '5.x', name: 'llm-gateway-usage' })

@@ -5,7 +5,7 @@
  */
 import { AsyncResource } from 'node:async_hooks'
 import { performance } from 'node:perf_hooks'
-import type { FastifyInstance, FastifyReply, FastifyRequest, RequestPayload } from 'fastify'
+import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest, RequestPayload } from 'fastify'
 import fp from 'fastify-plugin'
 import { collectBody, declaredLength } from '../core/body/collect-body.js'
 import { refuse } from '../core/errors/refuse.js'
@@ -128,4 +128,4 @@ function refuseBody (llm: ModelCall, request: FastifyRequest, reply: FastifyRepl
 }
 
 /** Checks request bodies against what their endpoint needs, before anything is sent: 415, 413 or 400 (docs/configuration.md). */
-export const validation = fp(registerValidation, { fastify: '5.x', name: 'llm-gateway-validation' })
+export const validation: FastifyPluginAsync<ValidationOptions> = fp(registerValidation, { fastify: '5.x', name: 'llm-gateway-validation' })

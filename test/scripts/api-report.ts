@@ -16,6 +16,7 @@ function textOf (symbol: ts.Symbol): string {
   if (ts.isInterfaceDeclaration(declaration) || ts.isTypeAliasDeclaration(declaration)) {
     return printer.printNode(ts.EmitHint.Unspecified, declaration, declaration.getSourceFile())
   }
+  if (ts.isVariableDeclaration(declaration) && declaration.type !== undefined) return `${symbol.name}: ${declaration.type.getText()}`
   const type = checker.typeToString(checker.getTypeOfSymbolAtLocation(target, declaration), undefined, ts.TypeFormatFlags.NoTruncation)
   return `${symbol.name}: ${type.replaceAll(/import\("[^"]*"\)\./g, '')}`
 }
