@@ -11,14 +11,15 @@ import { registryScraper, serveScrapes, storeScraper } from './scrape-route.js'
 
 export type { MetricsOptions } from './options.js'
 export type { Cell } from './families.js'
-export type { Peers } from './peers.js'
+export { countTogether, type Peers } from './peers.js'
 export type { Family } from './store.js'
 export type { MetricsRegistry } from './registry.js'
 
 async function registerMetrics (app: FastifyInstance, options: MetricsOptions): Promise<void> {
   checkMetricsOptions(options)
-  const { registry, cells = {}, peers = null, hosts = null, path = registry === undefined ? '/metrics' : false } = options
-  const meters = sharedMeters(registry ?? cells, meterRules(options))
+  const { registry, cells = {}, hosts = null, path = registry === undefined ? '/metrics' : false } = options
+  const rules = meterRules(options)
+  const meters = sharedMeters(registry ?? cells, rules)
   if (registry !== undefined) joinRegistry(registry, meters.families)
   const gateway = joinGateway(app)
   gateway.recorder = {
@@ -30,7 +31,7 @@ async function registerMetrics (app: FastifyInstance, options: MetricsOptions): 
   app.addHook('onReady', async () => meters.connect())
   if (meters.process !== null) sampleWhileOpen(app, meters.process)
   if (path === false) return
-  serveScrapes(app, path, hosts, registry === undefined ? storeScraper(meters.shown, peers) : registryScraper(registry))
+  serveScrapes(app, path, hosts, registry === undefined ? storeScraper(meters.shown, rules.peers) : registryScraper(registry))
 }
 
 /** Often enough that peers lose little of the processor time of a killed process. */

@@ -4,7 +4,7 @@ import { checkHosts } from '../core/door/own-host.js'
 import { checkKeyLabels } from './key-labels.js'
 import type { MeterRules } from './meters.js'
 import type { Semconv } from './otel-genai.js'
-import type { Peers } from './peers.js'
+import { peersOf } from './peers.js'
 import type { MetricsRegistry } from './registry.js'
 
 export interface MetricsOptions {
@@ -18,11 +18,6 @@ export interface MetricsOptions {
    * @defaultValue its own
    */
   cells?: object
-  /**
-   * Processes that count together: what is served is the sum of all.
-   * @defaultValue none: this process alone
-   */
-  peers?: Peers
   /**
    * Add metrics of the process itself (`process_*`, `nodejs_*`), for a host that has none of its own.
    * @defaultValue false
@@ -89,7 +84,6 @@ export function checkMetricsOptions (options: MetricsOptions): void {
   checkOptions('metrics', others, {
     registry: 'an object',
     cells: 'an object',
-    peers: 'an object',
     process: 'a boolean',
     maxModels: 'a whole number of at least 1',
     maxLabelValues: 'a whole number of at least 1',
@@ -97,7 +91,6 @@ export function checkMetricsOptions (options: MetricsOptions): void {
     openTelemetry: 'a boolean',
     meterProvider: 'an object',
   })
-  checkMethods('metrics.peers', others.peers, ['counted', 'join', 'refresh', 'cells'])
   checkMethods('metrics.meterProvider', others.meterProvider, ['getMeter'])
   checkMethods('metrics.registry', others.registry, ['getSingleMetric', 'registerMetric', 'metrics'])
   if (path !== undefined && path !== false && (typeof path !== 'string' || !/^\/[^?#%]+$/.test(path))) {
@@ -112,7 +105,8 @@ export function checkMetricsOptions (options: MetricsOptions): void {
 }
 
 export function meterRules (options: MetricsOptions): MeterRules {
-  const { models = null, maxModels = 100, labels = [], maxLabelValues = 100, maxCells = 1_000, peers = null, process = false } = options
+  const { models = null, maxModels = 100, labels = [], maxLabelValues = 100, maxCells = 1_000, cells = {}, process = false } = options
   const { openTelemetry = true, meterProvider = null, semconv = 'legacy' } = options
-  return { models, maxModels, labels, maxLabelValues, maxCells, peers, process, otel: openTelemetry ? { meterProvider, semconv } : null }
+  const otel = openTelemetry ? { meterProvider, semconv } : null
+  return { models, maxModels, labels, maxLabelValues, maxCells, peers: peersOf(cells), process, otel }
 }

@@ -15,6 +15,17 @@ export interface Peers {
   readonly cells: (name: string, bounds: readonly number[]) => readonly Cell[]
 }
 
+const byCells = new WeakMap<object, Peers>()
+
+/** Makes apps whose `metrics.cells` is this object count together with other processes. To be called before the first of them is made. */
+export function countTogether (cells: object, peers: Peers): void {
+  byCells.set(cells, peers)
+}
+
+export function peersOf (cells: object): Peers | null {
+  return byCells.get(cells) ?? null
+}
+
 /** Families that are read as the sum of all processes. */
 export function withPeers (families: readonly Family[], peers: Peers): readonly Family[] {
   peers.join(families)

@@ -2,7 +2,6 @@ import { hostsOf, type ConsoleOptions } from '../console/index.js'
 import type { LlmGatewayOptions } from '../index.js'
 import { defaultHeldBytes } from '../overload/index.js'
 import type { UpstreamOptions } from '../upstreams/index.js'
-import type { ProcessPeers } from './process-peers.js'
 import type { State } from '../state/types.js'
 import { workersOf } from './config.js'
 import type { GatewayConfig } from './config-types.js'
@@ -13,8 +12,6 @@ export interface Shared {
   readonly simulator: UpstreamOptions | null
   /** The object whose metrics the app shares: the same one for each app of the process. */
   readonly cells: object
-  /** Processes that count together with this one. */
-  readonly peers?: ProcessPeers | undefined
   /** Path of the console in the app, when it has a port of its own. */
   readonly consolePath: string
   /** Issued keys, balances and the ledger; null if none is open, as in `check`. */
@@ -28,7 +25,7 @@ const authFailures = { perMinute: 120 }
 const nowhere = { url: 'http://127.0.0.1:9', credential: 'none' }
 
 /** The file's sections as options of the bundle: unchanged, except for what the process itself provides. */
-export function bundleOptions (config: GatewayConfig, { simulator, cells, peers, consolePath, state: open }: Shared): LlmGatewayOptions {
+export function bundleOptions (config: GatewayConfig, { simulator, cells, consolePath, state: open }: Shared): LlmGatewayOptions {
   const { $schema, listen, state, log, cors, upstreams, ...parts } = config
   const entries = Object.entries(upstreams).map(([name, entry]): [string, UpstreamOptions] => {
     if (entry.simulate !== true) return [name, entry]
@@ -42,7 +39,7 @@ export function bundleOptions (config: GatewayConfig, { simulator, cells, peers,
     upstreams: Object.fromEntries(entries),
     // The app that takes over keeps what is known of the upstreams' health.
     health: cells,
-    metrics: { ...config.metrics, process: true, cells, ...peers && { peers } },
+    metrics: { ...config.metrics, process: true, cells },
     // Its port belongs to the process, not the app: two apps could not both listen during a reload.
     ...config.console && { console: consoleAt(config.console, consolePath) },
     ...open && { notes: open.notes, store: open.keys, limits: { ...config.limits, balances: open.balances, ledger: open.ledger } },

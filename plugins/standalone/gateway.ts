@@ -19,6 +19,7 @@ import type { GatewayConfig } from './config-types.js'
 import { allowOrigins } from './cors.js'
 import { lateOptions, type LateLine } from './late-lines.js'
 import { LiveRequests } from './live-requests.js'
+import type { ProcessPeers } from './process-peers.js'
 
 export interface RunningGateway {
   readonly app: FastifyInstance
@@ -36,6 +37,8 @@ export interface LogStream {
 }
 
 export interface GatewayParts extends Shared {
+  /** The other processes of this gateway. */
+  readonly peers?: ProcessPeers | undefined
   /** `draining` is true once the process is to end: new model requests are refused, running ones continue. */
   readonly life: { readonly draining: boolean }
   /** Where log lines go; default stdout. */

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { countTogether } from '../metrics/index.js'
 import { openState, type State } from '../state/index.js'
 import { simulates } from './bundle-options.js'
 import type { GatewayConfig } from './config-types.js'
@@ -22,6 +23,7 @@ export class Resources {
   constructor (logStream: LogStream | undefined, peers?: ProcessPeers) {
     this.#logStream = logStream
     this.#peers = peers
+    if (peers !== undefined) countTogether(this.#cells, peers)
   }
 
   /** Opens what the configuration needs and is not open yet. */

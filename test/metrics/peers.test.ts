@@ -2,7 +2,7 @@
 import Fastify from 'fastify'
 import t from 'tap'
 import { gatewayOf } from '../../plugins/core/gateway.js'
-import { metrics, type Cell, type Family } from '../../plugins/metrics/index.js'
+import { countTogether, metrics, type Cell, type Family } from '../../plugins/metrics/index.js'
 import { samplesOf } from './meters.js'
 import { noTokens, settledRequest } from './requests.js'
 
@@ -13,16 +13,16 @@ t.test('each process serves what all counted and hold, however often it is asked
     const app = Fastify()
     const known = new Map<string, readonly Cell[]>()
     t.teardown(() => app.close())
-    app.register(metrics, {
-      peers: {
-        counted: (name: string) => told.push(name),
-        join: (families: readonly Family[]) => { joined[own] = families },
-        refresh: async () => {
-          for (const { name, read } of joined[1 - own] ?? []) known.set(name, read())
-        },
-        cells: (name: string) => known.get(name) ?? [],
+    const cells = {}
+    countTogether(cells, {
+      counted: (name: string) => told.push(name),
+      join: (families: readonly Family[]) => { joined[own] = families },
+      refresh: async () => {
+        for (const { name, read } of joined[1 - own] ?? []) known.set(name, read())
       },
+      cells: (name: string) => known.get(name) ?? [],
     })
+    app.register(metrics, { cells })
     return app
   })
   if (one === undefined || two === undefined) throw new Error('none')

@@ -150,7 +150,7 @@ t.test('wrong options are told by name', async (t) => {
     colour: 'red',
   }
   const others = [
-    ['registry', { metrics: async () => '' }], ['meterProvider', {}], ['peers', {}], ['path', ['/a']], ['path', '/a?b'], ['path', '/a%20b'],
+    ['registry', { metrics: async () => '' }], ['meterProvider', {}], ['path', ['/a']], ['path', '/a?b'], ['path', '/a%20b'],
   ] as const
   for (const [name, value] of [...Object.entries(wrong), ...others]) {
     const app = Fastify()

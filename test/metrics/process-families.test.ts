@@ -4,7 +4,7 @@ import { Registry, collectDefaultMetrics, register } from 'prom-client'
 import t from 'tap'
 import { availableParallelism } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { metrics } from '../../plugins/metrics/index.js'
+import { countTogether, metrics } from '../../plugins/metrics/index.js'
 import { LoopDelays, ProcessFamilies } from '../../plugins/metrics/process-families.js'
 import { samplesOf } from './meters.js'
 
@@ -70,11 +70,12 @@ t.test('what peers are told of the processor time is what is served', async (t) 
 
 t.test('peers are told without a scrape, until the app is closed', async (t) => {
   const told: string[] = []
-  const peers = { counted: (name: string) => told.push(name), join: () => {}, refresh: async () => {}, cells: () => [] }
+  const cells = {}
+  countTogether(cells, { counted: (name: string) => told.push(name), join: () => {}, refresh: async () => {}, cells: () => [] })
   const app = Fastify()
   const timers = () => process.getActiveResourcesInfo().filter((resource) => resource === 'Timeout').length
   const before = timers()
-  await app.register(metrics, { process: true, peers })
+  await app.register(metrics, { process: true, cells })
   t.equal(timers(), before, 'which keeps no process alive')
   await app.ready()
   while (!told.includes('process_cpu_seconds_total')) await sleep(20)
@@ -86,10 +87,16 @@ t.test('peers are told without a scrape, until the app is closed', async (t) => 
 
 t.test('of several processes it is the sum, the first start and the latest turn', async (t) => {
   const value = 1e12
-  const cells = (name: string) => /^(?:process|nodejs)_/.test(name) ? [{ labels: {}, text: '', value }] : []
+  const cells = {}
+  countTogether(cells, {
+    counted: () => {},
+    join: () => {},
+    refresh: async () => {},
+    cells: (name: string) => /^(?:process|nodejs)_/.test(name) ? [{ labels: {}, text: '', value }] : [],
+  })
   const app = Fastify()
   t.teardown(async () => await app.close())
-  await app.register(metrics, { process: true, peers: { counted: () => {}, join: () => {}, refresh: async () => {}, cells } })
+  await app.register(metrics, { process: true, cells })
   const samples = samplesOf((await app.inject('/metrics')).body)
   for (const name of names) {
     const shown = Number(samples.get(name))
