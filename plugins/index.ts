@@ -32,12 +32,12 @@ export interface LlmGatewayOptions<Upstream extends string = string, Pool extend
   prefix?: string
   /**
    * What to do with unknown paths.
-   * @defaultValue see the options
+   * @defaultValue `{}`
    */
   paths?: Pick<PathsOptions, 'unknown'>
   /**
    * How callers are recognised: key cache, protection against guessed keys, where credentials are read from.
-   * @defaultValue see the options
+   * @defaultValue `{}`
    */
   auth?: Omit<AuthOptions, 'groups' | 'keys' | 'lookup' | 'store'>
   /**
@@ -52,12 +52,12 @@ export interface LlmGatewayOptions<Upstream extends string = string, Pool extend
   limits?: LimitsOptions
   /**
    * Size limits and schemas of request bodies.
-   * @defaultValue see the options
+   * @defaultValue `{}`
    */
   validation?: ValidationOptions
   /**
    * How streamed chats are made to report usage.
-   * @defaultValue see the options
+   * @defaultValue `{}`
    */
   usage?: UsageOptions
   /**
@@ -97,7 +97,7 @@ export interface LlmGatewayOptions<Upstream extends string = string, Pool extend
   tracing?: TracingOptions | false
   /**
    * Connections to upstreams, and their timeouts.
-   * @defaultValue see the options
+   * @defaultValue `{}`
    */
   forward?: Omit<ForwardOptions, 'routes'>
 }

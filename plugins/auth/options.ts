@@ -60,7 +60,7 @@ export interface AuthOptions<Target extends string = string> {
   lookupTimeoutMs?: number
   /**
    * How known and unknown keys are remembered.
-   * @defaultValue each field its own
+   * @defaultValue `{}`
    */
   cache?: Partial<KeyCacheOptions>
   /**

@@ -41,7 +41,7 @@ export interface TransportOptions {
   keepAliveCommentMs?: number
   /**
    * How far a reply is still read for its usage after the caller has left. `maxMs: 0` cancels at once.
-   * @defaultValue each field its own
+   * @defaultValue `{}`
    */
   drain?: Partial<DrainOptions>
   /**
