@@ -29,9 +29,9 @@ export class PoolAttempts implements Attempts {
   readonly #holdsHeads: boolean
   readonly #search: Search
   readonly #visits: Visits
-  /** The secret that replaces a refused one. Used once. */
-  #renewed: string | null = null
-  #mayRenew: boolean
+  readonly #mayRenew: boolean
+  /** The last member whose refused secret was renewed: once for each. */
+  #renewedFor: Member | null = null
   readonly #best = new BestFailure()
   #isOver = false
 
@@ -71,8 +71,7 @@ export class PoolAttempts implements Attempts {
     const member = this.#search.begin(now)
     if (member === null) return this.#best.note(gatewayError('upstream_busy'))
     const visit = this.#visits.begin(member, this.#search.model, now)
-    const secret = this.#renewed ?? member.upstream.secret.current()
-    this.#renewed = null
+    const secret = member.upstream.secret.current()
     return secret instanceof Promise ? this.#wait(visit, secret) : this.#call(visit, secret, now)
   }
 
@@ -130,7 +129,7 @@ export class PoolAttempts implements Attempts {
     this.#best.keep(failure, judgement.result, this.#isMissing)
     const status = failure.kind === 'transport' ? 0 : failure.reply.status
     const isRefused = status === 401 && judgement.cause === 'credential'
-    const renewing = isRefused && this.#mayRenew ? visit?.renew() : null
+    const renewing = isRefused && this.#mayRenew && visit?.member !== this.#renewedFor ? visit?.renew() : null
     if (visit && renewing) return this.#renew(visit, renewing, judgement)
     this.#visits.end(judgement.result, status, judgement)
     return this.#goOn(judgement)
@@ -138,14 +137,13 @@ export class PoolAttempts implements Attempts {
 
   /** The provider refused the secret: the same member is asked once more with a new one. That does not count as a retry. */
   async #renew ({ member, secret }: Visit, renewing: Promise<string>, judgement: Judgement): Promise<number | null> {
-    this.#mayRenew = false
+    this.#renewedFor = member
     const renewed = await this.#allowance.inTime(renewing)
     const isOther = renewed !== null && renewed !== secret
     this.#visits.end('credential', 401, isOther ? null : judgement)
     if (this.#isOver) return null
     if (!isOther) return this.#goOn(judgement)
     this.#allowance.attemptsLeft += 1
-    this.#renewed = renewed
     this.#search.turnTo(member, 'credential')
     return 0
   }

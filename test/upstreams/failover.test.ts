@@ -327,6 +327,33 @@ t.test('to renew a secret takes no attempt from what may be sent', async (t) => 
   t.strictSame(seenBy(gateway), [2, 1])
 })
 
+t.test('another member is asked where a refused secret stays the same', async (t) => {
+  const gateway = await startPool(t, { rules: inOrder, upstreams: [{ credential: () => 'the-same' }] })
+  gateway.members[0]?.queue({ status: 401, body: {} })
+  t.equal((await ask(gateway)).status, 200)
+  t.strictSame(seenBy(gateway), [1, 1])
+})
+
+t.test('each member has its own secret renewed, once, also after one whose new secret was refused', async (t) => {
+  const credential = (name: string): (() => string) => {
+    let asked = 0
+    return () => {
+      asked += 1
+      return `${name}-${asked}`
+    }
+  }
+  const gateway = await startPool(t, { rules: inOrder, upstreams: [{ credential: credential('one') }, { credential: credential('two') }] })
+  const [first, second] = gateway.members
+  if (first === undefined || second === undefined) throw new Error('none')
+  first.respond = () => ({ status: 401, body: {} })
+  second.respond = ({ headers }) => headers.authorization === 'Bearer two-1' ? { status: 401, body: {} } : null
+  t.equal((await ask(gateway)).status, 200)
+  const sent = gateway.members.map(({ seen }) => seen.map(({ headers }) => headers.authorization))
+  t.strictSame(sent, [['Bearer one-1', 'Bearer one-2'], ['Bearer two-1', 'Bearer two-2']])
+  t.equal((await ask(gateway)).status, 200, 'and is not left alone')
+  t.strictSame(seenBy(gateway), [2, 3])
+})
+
 t.test('without its secret a member is passed by, and alone it is a native 503', async (t) => {
   const broken = (): string => { throw new Error('s3cret') }
   const gateway = await startPool(t, { rules: inOrder, upstreams: [{ credential: broken }] })
