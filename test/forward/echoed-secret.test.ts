@@ -5,9 +5,10 @@ import { deflateRawSync, gzipSync } from 'node:zlib'
 import httpProxy from '@fastify/http-proxy'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
+import { modelCallOf, type ModelCall } from '../../plugins/core/call/model-call.js'
 import llmGateway, { proxyOptions, type LlmGatewayOptions } from '../../plugins/index.js'
-import { everyProtocol, gatewayOptions, listen, secret } from '../helpers/gateway.js'
-import { startUpstream, type Script, type Upstream } from '../helpers/upstream.js'
+import { call, everyProtocol, gatewayOptions, listen, secret, watchSettled } from '../helpers/gateway.js'
+import { Signal, startUpstream, type Script, type Upstream } from '../helpers/upstream.js'
 
 const canary = 'AIzaSy-canary/operators+secret'
 const chat = JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'x' }] })
@@ -165,6 +166,48 @@ t.test('an error that stalls is told in words of ours, and holds nothing for lon
   })
   t.strictSame([reply.statusCode, reply.headers['retry-after']], [429, '3'])
   t.match(reply.json(), { error: { message: 'The model provider answered with an error.' } })
+})
+
+t.test('an error that breaks off is a refusal without usage, and is not looked for its secret after that', async (t) => {
+  const upstream = await startUpstream(t)
+  const lines: string[] = []
+  const app = Fastify({ logger: { stream: { write: (line: string) => { lines.push(line) } } } })
+  t.teardown(() => app.close())
+  await app.register(llmGateway, gatewayOptions('', { upstreams: { main: { url: upstream.url, credential: canary } } }))
+  const settled = watchSettled(app)
+  upstream.queue({ status: 400, body: told, cutAt: 30 })
+  const reply = await app.inject({
+    method: 'POST', url: '/v1/chat/completions', headers: { authorization: `Bearer ${secret}` }, payload: JSON.parse(chat),
+  })
+  t.equal(reply.statusCode, 502)
+  t.match(await settled.next(), { upstreamReply: { status: 400 }, usage: { missing: null }, outcome: 'upstream_error' })
+  // An error that stalls would be given up now.
+  await pause(1_300)
+  t.notMatch(lines.join(), /may hold its secret/)
+})
+
+t.test('a caller that leaves while an error is held back leaves a refusal without usage', async (t) => {
+  const upstream = await startUpstream(t)
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(llmGateway, gatewayOptions('', { upstreams: { main: { url: upstream.url, credential: canary } } }))
+  const calls = new Signal<ModelCall | null>()
+  app.addHook('preHandler', async (request) => calls.push(modelCallOf(request)))
+  const settled = watchSettled(app)
+  const url = await listen(app)
+  // It is held for a second, which a busy machine may miss.
+  for (let tries = 0; tries < 5; tries += 1) {
+    upstream.queue({ status: 400, body: told, stallAt: 30 })
+    const { request } = call(`${url}/v1/chat/completions`, { body: chat })
+    const llm = await calls.next()
+    while (llm?.upstreamReply.status === 0) await pause(5)
+    request.destroy()
+    const { outcome, usage } = await settled.next()
+    if (outcome !== 'client_abort') continue
+    t.equal(usage.missing, null)
+    return
+  }
+  t.fail('it never left in time')
 })
 
 t.test('an error that comes slowly passes as it came where there is no secret to tell', async (t) => {
