@@ -30,10 +30,10 @@ export function linesOf (bill: Bill, row: PriceRow | null): Priced {
   const own = usage === null || tools === null || tools.model !== undefined ? usage : without(usage, tools.usage)
   const ownKinds = tools === null ? modalities : modalities?.filter((kind) => !tools.modalities.includes(kind)) ?? null
   if (own !== null) {
-    const situation = row === null ? null : situationOf(row, served)
-    addTokens(lines, '', own, ownKinds, situation?.sheet ?? null, situation === null ? factor : times(situation.factor, factor))
+    const { sheet, factor: onSheet } = row === null ? noPrices : situationOf(row, served)
+    addTokens(lines, { prefix: '', usage: own, modalities: ownKinds, sheet, factor: times(onSheet, factor) })
   }
-  if (tools !== null) addTokens(lines, 'tools.', tools.usage, tools.modalities, row?.tools ?? null, factor)
+  if (tools !== null) addTokens(lines, { prefix: 'tools.', ...tools, sheet: row?.tools ?? noPrices.sheet, factor })
   addUnits(lines, bill, row)
   const request = lines.isEmpty ? undefined : row?.each.get('request')
   if (request !== undefined) lines.add('request', 1, request, factor)
@@ -76,8 +76,16 @@ function priced (rate: Decimal, count: number): Decimal {
   return Number.isInteger(count) ? timesCount(rate, count) : times(rate, readDecimal(String(count)) ?? zero)
 }
 
-/** The rates that apply to a request, and the factor on them; null if there are none for how it was served. */
-function situationOf ({ sheet, tiers, speeds, regions }: PriceRow, served: Served | null): { sheet: Sheet, factor: Decimal } | null {
+/** The rates that apply to a request, and the factor on them. */
+interface Situation {
+  readonly sheet: Sheet
+  readonly factor: Decimal
+}
+
+const noPrices: Situation = { sheet: { rates: new Map(), above: [] }, factor: one }
+
+/** No prices if there are none for how the request was served. */
+function situationOf ({ sheet, tiers, speeds, regions }: PriceRow, served: Served | null): Situation {
   if (served === null || isCommonlyServed(served)) return { sheet, factor: one }
   let chosen: Sheet | null = null
   let factor = one
@@ -85,13 +93,13 @@ function situationOf ({ sheet, tiers, speeds, regions }: PriceRow, served: Serve
     if (isCommon(name)) continue
     const variant = variants.get(name)
     // Two price lists at once cannot be combined.
-    if (variant === undefined || ('sheet' in variant && chosen !== null)) return null
+    if (variant === undefined || ('sheet' in variant && chosen !== null)) return noPrices
     if ('sheet' in variant) chosen = variant.sheet
     else factor = times(factor, variant.factor)
   }
   if (isCommon(served.region)) return { sheet: chosen ?? sheet, factor }
   const regional = regions.get(served.region)
-  return regional === undefined ? null : { sheet: chosen ?? sheet, factor: times(factor, regional) }
+  return regional === undefined ? noPrices : { sheet: chosen ?? sheet, factor: times(factor, regional) }
 }
 
 /** Whether the common prices apply. */
@@ -113,32 +121,31 @@ export function stepFor<S extends Omit<Step, 'rates'>> (above: readonly S[], inp
   return above.findLast((step) => inputTokens > step.inputTokens || (step.inclusive && inputTokens === step.inputTokens))
 }
 
-const noRates: Rates = new Map()
+/** Tokens that are charged at the rates of one sheet. */
+interface SheetTokens extends Situation {
+  /** Of the names of their lines. */
+  readonly prefix: string
+  readonly usage: TokenUsage
+  readonly modalities: readonly ModalityTokens[] | null
+}
 
-function addTokens (
-  lines: Priced, prefix: string, usage: TokenUsage, modalities: readonly ModalityTokens[] | null, sheet: Sheet | null, factor: Decimal
-): void {
-  const inputTokens = tokensOf(usage, 'input')
-  const rates = sheet === null ? noRates : ratesFor(sheet, inputTokens)
-  const cached = inputTokens - usage.input - usage.tool_input
+function addTokens (lines: Priced, charged: SheetTokens): void {
+  const { prefix, usage, sheet, factor } = charged
+  const rates = ratesFor(sheet, tokensOf(usage, 'input'))
   const tokens = leafTokens(usage)
   let at = 0
   for (const { type } of leaves) {
-    let left = Number(tokens[at++])
-    if (left === 0) continue
-    if (modalities !== null && (type === 'input' || type === 'output')) {
-      left = addKinds(lines, prefix, type, left, cached, modalities, rates, factor)
-    }
+    const count = Number(tokens[at++])
+    if (count === 0) continue
+    const left = type === 'input' || type === 'output' ? addKinds(lines, charged, type, rates) : count
     if (left > 0) lines.add(prefix + type, left, rates.get(type), factor)
   }
 }
 
 /** Charges kinds of content that have rates of their own; returns the remaining tokens of the leaf. */
-function addKinds (
-  lines: Priced, prefix: string, type: 'input' | 'output', leaf: number, cached: number,
-  modalities: readonly ModalityTokens[], rates: Rates, factor: Decimal
-): number {
-  let left = leaf
+function addKinds (lines: Priced, { prefix, usage, modalities, factor }: SheetTokens, type: 'input' | 'output', rates: Rates): number {
+  let left = usage[type]
+  if (modalities === null) return left
   for (const kind of kinds) {
     const name = `${type}_${kind}`
     const rate = rates.get(name)
@@ -149,7 +156,7 @@ function addKinds (
     const count = Math.min(reported, left)
     if (count === 0) continue
     // It is not known how many of them came from a cache, nor what each cost.
-    const isUnsure = type === 'input' && cached > 0
+    const isUnsure = type === 'input' && tokensOf(usage, 'input') > usage.input + usage.tool_input
     lines.add(prefix + name, count, isUnsure ? undefined : rate, factor)
     left -= count
   }

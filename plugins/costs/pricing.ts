@@ -41,10 +41,19 @@ export function costOf (table: PriceTable, llm: ModelCall, factor: Decimal = one
   const match = matchOf(table, namesIn(llm), llm.arrivedAt)
   const row = withTools(table, match?.row ?? null, served, llm.arrivedAt)
   const bill = { usage, modalities, served, factor }
+  const basis = { table, match, row, bill }
   const sum = row === null ? null : plainSum(bill, row)
-  if (sum !== null) return new RequestCost(table, match, row, bill, sum, false)
+  if (sum !== null) return new RequestCost(basis, sum, false)
   const priced = priceBill(bill, row)
-  return priced === null ? null : new RequestCost(table, match, row, bill, priced.total, priced.unpriced)
+  return priced === null ? null : new RequestCost(basis, priced.total, priced.unpriced)
+}
+
+/** What a request's cost is computed from. */
+interface CostBasis {
+  readonly table: PriceTable
+  readonly match: Match | null
+  readonly row: PriceRow | null
+  readonly bill: Bill
 }
 
 class RequestCost implements SettledCost {
@@ -52,21 +61,15 @@ class RequestCost implements SettledCost {
   readonly billionths: number
   readonly currency: string
   readonly unpriced: boolean
-  readonly #table: PriceTable
-  readonly #match: Match | null
-  readonly #row: PriceRow | null
-  readonly #bill: Bill
+  readonly #basis: CostBasis
   #exact: Cost | null = null
 
-  constructor (table: PriceTable, match: Match | null, row: PriceRow | null, bill: Bill, total: Decimal | null, unpriced: boolean) {
+  constructor (basis: CostBasis, total: Decimal | null, unpriced: boolean) {
     this.value = total === null ? null : numberOf(total)
     this.billionths = total === null ? 0 : billionthsOf(total)
-    this.currency = table.currency
+    this.currency = basis.table.currency
     this.unpriced = unpriced
-    this.#table = table
-    this.#match = match
-    this.#row = row
-    this.#bill = bill
+    this.#basis = basis
   }
 
   get exact (): Cost {
@@ -75,18 +78,18 @@ class RequestCost implements SettledCost {
   }
 
   #itemize (): Cost {
-    const { row = null, entry = null, by = null } = this.#match ?? {}
-    const { total, parts } = linesOf(this.#bill, this.#row)
+    const { table, match, row, bill } = this.#basis
+    const { total, parts } = linesOf(bill, row)
     return {
       amount: total === null ? null : decimalText(total),
       billionths: this.billionths,
       currency: this.currency,
       parts,
       unpriced: this.unpriced,
-      entry: entry?.key ?? null,
-      by,
-      price: row === null ? null : this.#table.digest(row),
-      factor: decimalText(this.#bill.factor),
+      entry: match?.entry.key ?? null,
+      by: match?.by ?? null,
+      price: match?.row == null ? null : table.digest(match.row),
+      factor: decimalText(bill.factor),
     }
   }
 }
