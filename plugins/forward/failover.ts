@@ -27,7 +27,7 @@ export class Failover implements AttemptListener {
   readonly #scope = new AsyncResource('llm-gateway.attempts')
   #current: AttemptHandler | null = null
   #isSent = false
-  #isOver = false
+  #hasLeft = false
 
   constructor (context: ExchangeContext, attempts: Attempts, exchange: GuardedExchange, dispatch: Dispatch) {
     this.#context = context
@@ -72,11 +72,9 @@ export class Failover implements AttemptListener {
   }
 
   #over (end: 'complete' | 'broken'): void {
-    const left = this.#isOver
-    this.#isOver = true
     const { abortedBy } = this.#context.llm
     // At the last event the caller has all that there is.
-    if (left) this.attempts.over(abortedBy === 'client' ? 'left' : 'complete')
+    if (this.#hasLeft) this.attempts.over(abortedBy === 'client' ? 'left' : 'complete')
     else this.attempts.over(end)
   }
 
@@ -87,14 +85,14 @@ export class Failover implements AttemptListener {
   }
 
   #goOn (wait: number | null): void {
-    if (this.#isOver) return
+    if (this.#hasLeft) return
     if (wait === null) this.#conclude(this.attempts.last())
     else if (wait === 0) this.#scope.runInAsyncScope(() => this.#next())
     else setTimeout(() => this.#scope.runInAsyncScope(() => this.#next()), wait)
   }
 
   #next (): void {
-    if (this.#isOver) return
+    if (this.#hasLeft) return
     try {
       const called = this.attempts.next()
       if (called instanceof Promise) {
@@ -107,13 +105,13 @@ export class Failover implements AttemptListener {
 
   /** Handles what is thrown in a timer or a promise, which would otherwise end the process. */
   #fail (error: unknown): void {
-    if (this.#isOver) return
+    if (this.#hasLeft) return
     writeLog(this.#context.request.log, 'error', { err: error }, 'an upstream could not be asked')
     this.#scope.runInAsyncScope(() => this.#conclude(gatewayError('internal_error')))
   }
 
   #send (called: Called): void {
-    if (this.#isOver) return
+    if (this.#hasLeft) return
     if (called instanceof GatewayError) {
       this.#conclude(this.attempts.last())
       return
@@ -124,7 +122,6 @@ export class Failover implements AttemptListener {
 
   /** No further attempt: the best of the earlier replies is passed on as if it came now. */
   #conclude (last: KeptReply | Error): void {
-    this.#isOver = true
     this.attempts.over('complete')
     const { exchange } = this
     if (last instanceof Error) {
@@ -147,11 +144,11 @@ export class Failover implements AttemptListener {
     const current = this.#current
     if (current?.isPassed === true) {
       // The exchange refuses a reply that it cannot pass on; the caller is still there.
-      this.#isOver = !(error instanceof ReplyCodedError)
+      this.#hasLeft = !(error instanceof ReplyCodedError)
       current.cancel(error)
       return
     }
-    this.#isOver = true
+    this.#hasLeft = true
     this.attempts.over('left')
     // What was never sent is not counted as lost usage.
     if (!this.#isSent) this.#context.llm.times.sentAt = 0

@@ -2,6 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
 import { gatewayOf } from '../../plugins/core/gateway.js'
 import { call, listen } from '../helpers/gateway.js'
+import { Signal } from '../helpers/upstream.js'
 import { ask, inOrder, metricsOf, overloaded, seenBy, startPool } from './pool-gateway.js'
 
 const chat = { model: 'gpt-5', messages: [{ role: 'user', content: 'Hi' }] }
@@ -86,10 +87,52 @@ t.test('a caller that leaves while a secret is renewed has nothing sent again', 
   await gateway.members[0]?.requests.next()
   while (asked.length < 2) await wait(5)
   request.destroy()
-  t.match(await gateway.settled.next(), { outcome: 'client_abort' })
+  const llm = await gateway.settled.next()
+  t.equal(llm.outcome, 'client_abort')
   give('new')
   await wait(50)
   t.strictSame(seenBy(gateway), [1])
+  t.equal(llm.holds, 0, 'it ends once')
+  t.notMatch((await gateway.app.inject('/metrics')).body, /^llm_gateway_failovers_total\{.*\} [1-9]/m)
+})
+
+t.test('a caller that leaves while it is asked for a secret, or who made a response, takes no place for good', async (t) => {
+  const [later, found] = [new Signal<string>(), new Signal<string>()]
+  const asked = new Signal<void>()
+  const gateway = await startPool(t, {
+    rules: inOrder,
+    upstreams: [{
+      credential: async () => {
+        asked.push()
+        return await later.next()
+      },
+    }],
+    pool: { attemptTimeoutMs: 50, retryOn: ['connect', 'timeout'] },
+    gateway: {
+      notes: {
+        read: async () => {
+          asked.push()
+          return await found.next()
+        },
+        write: () => {},
+      },
+    },
+  })
+  const url = await listen(gateway.app)
+  const leave = async (path: string, body: object): Promise<void> => {
+    const { request } = call(url + path, { body: JSON.stringify(body) })
+    await asked.next()
+    request.destroy()
+    await gateway.settled.next()
+  }
+  await leave('/v1/responses', { model: 'gpt-5', input: 'Hi', previous_response_id: 'resp_1' })
+  found.push('m1')
+  await leave('/v1/chat/completions', chat)
+  later.push('secret-0')
+  // An attempt would have failed by then.
+  await wait(200)
+  t.strictSame(seenBy(gateway), [0, 0])
+  t.match(gatewayOf(gateway.app).upstreamsStatus().upstreams, [{ active: 0 }, { active: 0 }])
   t.notMatch((await gateway.app.inject('/metrics')).body, /^llm_gateway_failovers_total\{.*\} [1-9]/m)
 })
 
