@@ -66,7 +66,7 @@ export class GuardedExchange extends Exchange {
 
   override onData (chunk: Buffer): boolean {
     const held = this.#held
-    if (held === null) return this.#mask === null ? super.onData(chunk) : this.#passPiece(this.#mask.push(chunk))
+    if (held === null) return super.onData(this.#mask === null ? chunk : this.#mask.push(chunk))
     held.body.push(chunk)
     held.bytes += chunk.length
     return held.bytes <= maxHeldBytes || this.#passLarge(held)
@@ -78,7 +78,7 @@ export class GuardedExchange extends Exchange {
       if (this.#tells(held)) this.#passWithout(held)
       else this.#passOn(held)
     }
-    if (this.#mask !== null) this.#passPiece(this.#mask.end())
+    if (this.#mask !== null) super.onData(this.#mask.end())
     super.onComplete()
   }
 
@@ -133,16 +133,12 @@ export class GuardedExchange extends Exchange {
     return this.#passOn({ ...held, body: [this.#mask.push(Buffer.concat(held.body))] })
   }
 
-  #passPiece (piece: Buffer): boolean {
-    return piece.length === 0 || super.onData(piece)
-  }
-
   #passWithout ({ status, headers, resume }: Held): void {
     this.#release()
     const { request, llm: { routing: { upstream } } } = this.context
     writeLog(request.log, 'warn', { upstream, status }, 'the error of an upstream may hold its secret, and is not passed on')
     // As for an HTML page, whose bytes and headers are not passed on.
-    const kept = Object.entries({ ...headers, 'content-type': 'text/html', 'content-length': '0' })
+    const kept = Object.entries({ ...headers, 'content-type': 'text/html' })
     super.onHeaders(status, kept.flatMap(([name, value]) => [Buffer.from(name), Buffer.from(String(value), 'latin1')]), resume)
   }
 

@@ -155,6 +155,16 @@ t.test('any other error passes as it came, and so does one that is longer than t
   }
 })
 
+t.test('a text of eight characters is a secret, and a shorter one may stand in an error by chance', async (t) => {
+  const upstream = await startUpstream(t)
+  for (const [credential, isTold] of [['k3y-abcd', false], ['k3y-abc', true]] as const) {
+    const ask = await callerOf(t, upstream, { upstreams: { main: { url: upstream.url, credential } } })
+    upstream.queue({ status: 400, body: { error: { message: `no key ${credential}` } } })
+    const { status, text } = await ask()
+    t.strictSame([status, text.includes(credential)], [400, isTold])
+  }
+})
+
 t.test('an error that stalls is told in words of ours, and holds nothing for longer than its upstream does', async (t) => {
   const upstream = await startUpstream(t)
   const app = Fastify()
@@ -271,12 +281,15 @@ t.test('a large error that holds the secret further on is masked there, wherever
   }
 })
 
-t.test('a large error whose bytes are packed is told in words of ours', async (t) => {
+t.test('a large error whose bytes are packed is told in words of ours, and passes where there is no secret to tell', async (t) => {
   const upstream = await startUpstream(t)
-  const ask = await callerOf(t, upstream)
-  upstream.queue({ status: 422, body: randomBytes(300 * 1024), encoding: 'gzip', split: [290_000] })
-  const { status, text } = await ask()
+  const body = randomBytes(300 * 1024).toString('base64')
+  const large = { status: 422, body, encoding: 'gzip', split: [1_000, 270_000] } as const
+  upstream.queue(large, large)
+  const { status, text } = await (await callerOf(t, upstream))()
   t.strictSame([status, JSON.parse(text).error.message], [422, 'The model provider answered with an error.'])
+  const ask = await callerOf(t, upstream, { upstreams: { main: { url: upstream.url } } })
+  t.strictSame(await ask(), { status: 422, text: body })
 })
 
 t.test('a reply of success that tells of a failure does not hold the secret', async (t) => {
