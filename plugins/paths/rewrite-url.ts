@@ -1,6 +1,7 @@
 import { isPreflight } from '../core/door/arrival.js'
 import { forgetUrl, keepOut, readUrl, type RawRequest } from '../core/call/identify.js'
 import { ModelCall } from '../core/call/model-call.js'
+import { isUnknown } from '../core/url/refusal.js'
 import { createResolve, type Resolve } from '../core/url/resolve.js'
 import { beforeVersions } from '../core/url/segments.js'
 import { queryOf, withoutQuery } from '../core/url/query.js'
@@ -34,9 +35,9 @@ export function createRewriteUrl (options: RewriteUrlOptions = {}): (raw: RawReq
     const read = readUrl(resolve, raw)
     if (read instanceof ModelCall) return read.url
     // The app's own plugins may have another prefix or a less strict router.
-    if (read === null || read.code === 'unknown_url') forgetUrl(raw, read)
+    if (read === null || isUnknown(read)) forgetUrl(raw, read)
     if (read === null && isPreflight(String(raw.method), raw.headers)) return preflightUrl(resolve, raw)
-    if (read === null || (read.code === 'unknown_url' && unknown === 'leave')) return String(raw.url)
+    if (read === null || (isUnknown(read) && unknown === 'leave')) return String(raw.url)
     if (read.code === 'ambiguous_path' || read.code === 'crowded_query') return setAside(raw, read)
     keepOut(raw, read)
     return read.url

@@ -14,6 +14,7 @@ import { identifyFirst, refusalOf } from '../core/call/identify.js'
 import { refuseUrl } from '../core/door/refuse-url.js'
 import { modelCallOf, type ModelCall } from '../core/call/model-call.js'
 import { routeOf } from '../core/call/route-kind.js'
+import { isUnknown } from '../core/url/refusal.js'
 import { writeLog } from '../core/write-log.js'
 import { Checker } from './checker.js'
 import { readMediaType } from './media-type.js'
@@ -42,7 +43,7 @@ async function registerValidation (app: FastifyInstance, options: ValidationOpti
     const llm = modelCallOf(request)
     if (llm === null) {
       const refusal = refusalOf(gateway, request)
-      if (refusal === null || refusal.code === 'unknown_url') done()
+      if (refusal === null || isUnknown(refusal)) done()
       else refuseUrl(gateway, request, reply, refusal)
     } else if (llm.endpoint.body === 'none') {
       done()

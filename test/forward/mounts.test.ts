@@ -213,6 +213,11 @@ t.test('a path under the mount that no endpoint has is refused, or forwarded whe
     await app.register(llmGateway, { ...gatewayOptions(upstream.url), routes: false })
     upstream.respond = () => ({ body: { ok: true } })
     t.equal((await app.inject({ method: 'GET', url: '/v1/files', headers })).statusCode, status)
+    for (const action of ['batchGenerateContent', 'predict', 'predictLongRunning']) {
+      t.equal((await app.inject({ method: 'POST', url: `/v1/models/m:${action}`, headers, payload: {} })).statusCode, status, action)
+    }
+    const misspelled = await app.inject({ method: 'POST', url: '/v1/models/m:generatecontent', headers, payload: {} })
+    t.match(misspelled.json(), { error: { code: 'unknown_action' } }, 'a provider may tell no cases apart')
     t.equal((await app.inject({ method: 'POST', url: '/v1/chat%2fcompletions', headers, payload: chat })).statusCode, 400)
   }
 })

@@ -8,7 +8,7 @@ import type { Gateway } from '../gateway.js'
 import { ModelCall } from '../call/model-call.js'
 import { kindOf } from '../call/route-kind.js'
 import { readAtStart, readAtVersion, readBeside, socketPath } from '../host/rewritten-send.js'
-import type { UrlRefusal } from '../url/refusal.js'
+import { isUnknown, type UrlRefusal } from '../url/refusal.js'
 import type { Resolution } from '../url/resolve.js'
 import { withoutQuery } from '../url/query.js'
 import type { RouteKind } from '../types.js'
@@ -106,7 +106,7 @@ function whatOf ({ prefix }: Gateway, request: FastifyRequest): Arrival['what'] 
 function urlKind (found: ModelCall | Resolution): Arrival['url'] {
   if (found === null) return 'foreign'
   if (found instanceof ModelCall || found.kind === 'endpoint') return 'endpoint'
-  return found.code === 'unknown_url' ? 'unknown' : 'wrong'
+  return isUnknown(found) ? 'unknown' : 'wrong'
 }
 
 export function placeOf (gateway: Gateway, request: FastifyRequest): Place {

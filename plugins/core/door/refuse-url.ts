@@ -19,10 +19,15 @@ export function refuseUrl (
   showRefused(request, refusal)
   const path = url.replace(/\?.*/s, '').replace(/^https?:\/\/[^/]*/i, '')
   const values = { method: request.method, path, baseUrl: family.baseUrl(ownAddress(request)), known: knownActions.join(', ') }
-  const error = gatewayError(code === 'blank_in_path' ? 'unknown_url' : code, values, {
+  const error = gatewayError(answeredAs(code), values, {
     headers: allow.length === 0 ? {} : { allow: allow.join(', ') },
   })
   gateway.recorder.pathRefused(family.name, error.code)
   gateway.urlRefused(request, family, error)
   return refuse(request, reply, family, error)
+}
+
+function answeredAs (code: UrlRefusal['code']): Exclude<UrlRefusal['code'], 'blank_in_path' | 'misspelled_action'> {
+  if (code === 'blank_in_path') return 'unknown_url'
+  return code === 'misspelled_action' ? 'unknown_action' : code
 }

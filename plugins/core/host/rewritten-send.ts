@@ -6,6 +6,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { besideVersions } from '../../protocols/index.js'
 import { isSocketUpgrade, methodAsked } from '../door/arrival.js'
+import { isUnknown } from '../url/refusal.js'
 import { createResolve, type Resolution } from '../url/resolve.js'
 import { belowPrefix, fromVersions, isSuspicious, leadingVersions, readings, segmentsOf } from '../url/segments.js'
 import { withoutQuery } from '../url/query.js'
@@ -44,7 +45,7 @@ function readEach (paths: ReadonlySet<string>, request: FastifyRequest): Array<E
 }
 
 function isKnown (read: Exclude<Resolution, null>): boolean {
-  return read.kind === 'endpoint' || read.code !== 'unknown_url'
+  return read.kind === 'endpoint' || !isUnknown(read)
 }
 
 /**

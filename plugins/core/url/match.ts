@@ -76,6 +76,12 @@ export function endingLike (segments: readonly string[]): readonly Endpoint[] {
   return looseActions.get(actionKey(String(segments[0]), segments.join('/')).toLowerCase()) ?? []
 }
 
+/** True if a colon anywhere is followed by an endpoint's action, in any case. */
+export function hasActionLike (segments: readonly string[]): boolean {
+  const [, ...parts] = segments.join('/').toLowerCase().split(/:|%3a/)
+  return parts.some((part) => actionFamilies.has(part.replace(/[^a-z].*$/, '')))
+}
+
 /** Null if the tail belongs to no endpoint. */
 export function matchTail (segments: readonly string[], caller: Caller): TailMatch | null {
   const tail = segments.join('/')

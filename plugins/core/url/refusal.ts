@@ -1,13 +1,16 @@
 /** Why a path that is no endpoint is refused, or that it is not ours. */
 import type { Caller, Family } from '../../protocols/index.js'
-import { endingLike, familyAsked, isRoot, isWhole, matchTail, type TailMatch } from './match.js'
+import { endingLike, familyAsked, hasActionLike, isRoot, isWhole, matchTail, type TailMatch } from './match.js'
 import { isDecodable, isSuspicious, leadingVersions } from './segments.js'
 
 export interface UrlRefusal {
   readonly kind: 'refused'
-  /** `blank_in_path` is answered as `unknown_url`, but never left to a mount: an upstream may drop the blank. */
-  readonly code:
-    'ambiguous_path' | 'blank_in_path' | 'crowded_query' | 'doubled_path' | 'method_not_allowed' | 'unknown_action' | 'unknown_url'
+  /**
+   * `blank_in_path` is answered as `unknown_url`, and `misspelled_action` as `unknown_action`, but neither is left to a mount: an upstream
+   * may drop the blank, or tell no cases apart.
+   */
+  readonly code: 'ambiguous_path' | 'blank_in_path' | 'crowded_query' | 'doubled_path' | 'method_not_allowed' | 'misspelled_action' |
+    'unknown_action' | 'unknown_url'
   readonly family: Family
   /** The URL without credentials, safe to log. */
   readonly url: string
@@ -26,6 +29,11 @@ export interface PathParts {
 
 /** Null where nothing speaks against the path: it is not ours. */
 type RefusalReason = Pick<UrlRefusal, 'code' | 'family' | 'allow'> | null
+
+/** True for a path that no endpoint has, and that nobody could take for one: a host may let it pass. */
+export function isUnknown ({ code }: Pick<UrlRefusal, 'code'>): boolean {
+  return code === 'unknown_url' || code === 'unknown_action'
+}
 
 /** One reading of a path that two readers could read in two ways: refused if it contains an endpoint. */
 export function doubtful ({ path, tail, caller }: PathParts, mounted: boolean): RefusalReason {
@@ -50,7 +58,9 @@ export function noEndpoint ({ tail, caller }: PathParts, match: TailMatch | null
   if (doubled !== null) return { code: 'doubled_path', family: doubled }
   const others = match?.endpoints ?? []
   const [other] = others
-  if (other !== undefined && method === 'POST' && endsInWord(tail)) return { code: 'unknown_action', family: other.family }
+  if (other !== undefined && method === 'POST' && endsInWord(tail)) {
+    return { code: hasActionLike(tail) ? 'misspelled_action' : 'unknown_action', family: other.family }
+  }
   if (other !== undefined) {
     return {
       code: 'method_not_allowed',
@@ -63,7 +73,7 @@ export function noEndpoint ({ tail, caller }: PathParts, match: TailMatch | null
     : null
 }
 
-/** A model in the path may be followed by an action; this one is unknown, or differs in case from a known one. */
+/** A model in the path may be followed by an action that no endpoint has. */
 function endsInWord (tail: readonly string[]): boolean {
   return tail[0] === 'models' && /(?::|%3A)[A-Za-z]+$/i.test(String(tail.at(-1)))
 }

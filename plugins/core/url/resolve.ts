@@ -4,7 +4,7 @@ import { isPreflight } from '../door/arrival.js'
 import { matchTail, plainTails, type TailMatch } from './match.js'
 import { originForm } from './origin-form.js'
 import { isCrowded, queryOf, splitKeys, withoutQuery } from './query.js'
-import { doubtful, noEndpoint, worst, type PathParts, type UrlRefusal } from './refusal.js'
+import { doubtful, isUnknown, noEndpoint, worst, type PathParts, type UrlRefusal } from './refusal.js'
 import { belowPrefix, isSuspicious, leadingVersions, readings, segmentsOf } from './segments.js'
 
 export interface Resolved {
@@ -74,7 +74,7 @@ function resolveSlowly (mount: MountPrefix, method: string, url: string, headers
 /** Refused, whichever endpoint it is, and without the query: nobody has checked what that carries. */
 function resolveCrowded (mount: MountPrefix, method: string, path: string, headers: Headers): Resolution {
   const read = resolveSlowly(mount, method, path, headers)
-  if (read === null || (read.kind === 'refused' && read.code !== 'unknown_url')) return read
+  if (read === null || (read.kind === 'refused' && !isUnknown(read))) return read
   const family = read.kind === 'endpoint' ? read.endpoint.family : read.family
   return { kind: 'refused', code: 'crowded_query', family, url: path }
 }

@@ -162,6 +162,10 @@ t.test('an unknown path under a version is told as such, for whoever owns the mo
   t.equal(read('GET', '/v1/files/a%20b'), 'unknown_url openai', 'odd, but no endpoint however it is read')
   t.equal(read('GET', '/v1/images/a%20b'), 'blank_in_path openai', 'odd, and below an endpoint\'s root')
   t.equal(read('POST', '/v1beta/models/m:unknownAction'), 'unknown_action gemini')
+  for (const action of [':generatecontent', '%3acountTOKENS', ':generateContent:other', ':generateContent/x%3Aother']) {
+    t.equal(read('POST', `/v1beta/models/m${action}`), 'misspelled_action gemini', action)
+  }
+  t.equal(read('POST', '/v1beta/models/countTokens:generateContents'), 'unknown_action gemini', 'a model of that name')
   t.equal(read('PUT', '/v1beta/models/m:unknownAction'), 'method_not_allowed gemini', 'it could be read as a model')
 })
 
