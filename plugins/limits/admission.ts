@@ -87,8 +87,8 @@ export class Admission {
     Promise.resolve(this.#balances.leave(id, parties.group)).catch(() => {})
   }
 
-  /** The request is over, and what it used is known. */
-  settle (ticket: Ticket, used: Amounts): void {
+  /** The request is over, and what it used is known. Resolves as `Outbox.send` does. */
+  settle (ticket: Ticket, used: Amounts): void | Promise<void> {
     const { id, parties, lease, tokens, cost } = ticket
     this.#close(ticket)
     if (!ticket.entered) return
@@ -96,6 +96,7 @@ export class Admission {
     if (lease === null) this.remaining.giveBack(parties, { tokens: tokens - used.tokens, cost: cost - used.cost })
     const sent = this.#outbox.send(settlementOf(ticket, used, ticket.late))
     if (lease !== null) Promise.resolve(sent).then(() => lease.requests.delete(id))
+    return sent
   }
 
   /** Renews the holds of all open tickets. A group for which that fails does not keep others from it, and is renewed the next time. */

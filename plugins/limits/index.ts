@@ -51,7 +51,7 @@ async function registerLimits (app: FastifyInstance, options: LimitsOptions): Pr
   })
   const currency = (): string => gateway.pricing?.currency ?? ''
   enforce(app, new Gate(rules, admission, gateway))
-  const later = new Later(() => gateway.notes, (err) => {
+  const later = new Later(side.unwritten, () => gateway.notes, (err) => {
     writeLog(app.log, 'warn', { err }, 'what a response in the background uses cannot be charged: it stays charged what it held')
   })
   gateway.usageTold = async (llm, told) => await later.claim(llm, told)

@@ -21,22 +21,35 @@ export interface Made extends Pick<LedgerRecord, 'id' | 'labels' | 'late' | 'lat
   readonly charged: Amounts
 }
 
+/** Waits for its note: the first one of a process can take longer than the work itself. */
+interface Unwritten {
+  readonly made: Made
+  /** Null until the request is charged. */
+  written: Promise<void> | null
+}
+
+/** Those of all apps of a process, by the names of their notes: another app may have replaced the one that made it. */
+export type UnwrittenNotes = Map<string, Unwritten>
+
 export class Later {
   readonly #notes: () => Notes | null
   readonly #failed: (error: unknown) => void
   readonly #made = new WeakMap<ModelCall, Made>()
-  /** The first note of a process can take longer than the work itself. */
-  readonly #writing = new Map<string, Promise<unknown>>()
+  readonly #unwritten: UnwrittenNotes
   /** Made on first use, because an LRU cache allocates for its maximum at once. */
   #own: Notes | null = null
 
-  constructor (notes: () => Notes | null, failed: (error: unknown) => void) {
+  constructor (unwritten: UnwrittenNotes, notes: () => Notes | null, failed: (error: unknown) => void) {
+    this.#unwritten = unwritten
     this.#notes = notes
     this.#failed = failed
   }
 
-  /** Remembers a request that is charged without its usage. `parties`: null if it has no limits. */
-  keep (llm: ModelCall, charged: Amounts, parties: Parties | null): void {
+  /**
+   * Remembers a request that is charged without its usage, once it is charged: if the process is killed before, a note would have others
+   * give back what was never taken. `parties`: null if it has no limits.
+   */
+  keep (llm: ModelCall, charged: Amounts, parties: Parties | null, settled: void | Promise<void>): void {
     const { usage: { responseId }, auth: { key }, id, arrivedAt, model, routing: { sentModel } } = llm
     if (responseId === null || key === null || !isToldLater(llm)) return
     const labels = labelsOf(llm)
@@ -45,15 +58,31 @@ export class Later {
     const rest = { key: key.id, arrivedAt, model, sentModel, charged, late }
     const made: Made = { id: `${id}:told`, ...rest, ...labels !== null && { labels }, ...owed }
     const name = nameOf(llm, responseId)
-    const written = this.#try(async (notes) => await notes.write(name, JSON.stringify(made), keptMs))
-    this.#writing.set(name, written.then(() => this.#writing.delete(name)))
+    const unwritten: Unwritten = { made, written: null }
+    this.#unwritten.set(name, unwritten)
+    Promise.resolve(settled).then(() => this.#write(name, unwritten))
+  }
+
+  #write (name: string, unwritten: Unwritten): void {
+    const isNext = (): boolean => this.#unwritten.get(name) === unwritten
+    if (!isNext()) return
+    const written = this.#try(async (notes) => await notes.write(name, JSON.stringify(unwritten.made), keptMs))
+    unwritten.written = written.then(() => { if (isNext()) this.#unwritten.delete(name) })
+  }
+
+  async #take (name: string): Promise<Made | null> {
+    const unwritten = this.#unwritten.get(name)
+    if (unwritten?.written === null) {
+      this.#unwritten.delete(name)
+      return unwritten.made
+    }
+    await unwritten?.written
+    return await this.#try(async (notes) => JSON.parse(await notes.take?.(name) ?? 'null'))
   }
 
   /** Gives a request what its reply told, if it is the first to tell it. */
   async claim (llm: ModelCall, told: ReplyUsage): Promise<void> {
-    const name = nameOf(llm, told.responseId)
-    await this.#writing.get(name)
-    const made: Made | null = await this.#try(async (notes) => JSON.parse(await notes.take?.(name) ?? 'null'))
+    const made = await this.#take(nameOf(llm, told.responseId))
     if (made === null) return
     llm.arrivedAt = made.arrivedAt
     llm.model = made.model

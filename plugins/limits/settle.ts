@@ -35,8 +35,8 @@ export function settleLimits (parts: SettlementParts, llm: ModelCall, log: Fasti
   }
   if (ticket === undefined && !llm.body.goesOn) return
   const charged = chargesOf(llm, ticket ?? nothingHeld, pricing())
-  later.keep(llm, charged, ticket?.parties ?? null)
-  if (ticket !== undefined) admission.settle(ticket, charged)
+  const parties = ticket?.parties ?? null
+  later.keep(llm, charged, parties, ticket === undefined ? undefined : admission.settle(ticket, charged))
 }
 
 /** Replaces what was charged for a response in the background by what it used: its maker is charged the difference. */
@@ -47,8 +47,8 @@ function settleTold (
   const used = chargesOf(llm, { ...charged, input: 0 }, pricing(), 'all')
   const more = { tokens: used.tokens - charged.tokens, cost: used.cost - charged.cost }
   const group = String(llm.auth.group?.id)
-  const settle = (): void => {
-    if (late.length > 0) outbox.send({ id, group, key, ...more, late, lateBuckets, lateBalances })
+  const settle = (): void | Promise<void> => {
+    if (late.length > 0) return outbox.send({ id, group, key, ...more, late, lateBuckets, lateBalances })
   }
   const owner = { id, key, ...labels && { labels }, ...lateBalances && { lateBalances } }
   if (ledger === null) settle()
@@ -65,17 +65,18 @@ export function keepRecord (
   const ticket = admission.takeTicket(llm)
   if (!isRecorded(llm)) return
   const charged = chargesOf(llm, ticket ?? nothingHeld, pricing())
-  later.keep(llm, charged, ticket?.parties ?? null)
   const late = ticket?.late ?? []
   const plain = recordOf(llm, charged, late, ticket?.lateBuckets)
   const record = ticket === undefined || late.length === 0 ? plain : { ...plain, lateBalances: balancesOf(ticket.parties) }
-  write(ledger, record, () => { if (ticket !== undefined) admission.settle(ticket, charged) }, log)
+  const settled = write(ledger, record, () => { if (ticket !== undefined) return admission.settle(ticket, charged) }, log)
+  later.keep(llm, charged, ticket?.parties ?? null, settled)
 }
 
-function write (ledger: Ledger, record: LedgerRecord, settle: () => void, log: FastifyBaseLogger): void {
-  append(ledger, record).then(settle, (error: unknown) => {
-    settle()
+function write (ledger: Ledger, record: LedgerRecord, settle: () => void | Promise<void>, log: FastifyBaseLogger): Promise<void> {
+  return append(ledger, record).then(settle, (error: unknown) => {
+    const settled = settle()
     writeLog(log, 'error', { err: error, record }, 'a usage record could not be kept')
+    return settled
   })
 }
 

@@ -1,4 +1,5 @@
 import type { Balances } from '../core/balances/types.js'
+import type { UnwrittenNotes } from './later.js'
 import { Backlog, type BacklogOptions } from './backlog.js'
 import type { Lease } from './lease.js'
 import { LastKnown } from './last-known.js'
@@ -6,13 +7,14 @@ import { LastKnown } from './last-known.js'
 const defaults: BacklogOptions = { maxWaiting: 10_000, retryMs: 250 }
 
 /**
- * This process's side of a store: settlements that wait for it, the lease of an outage, and what was last known of it. Shared by the apps
- * of a process: otherwise each reload during an outage would spend another share.
+ * This process's side of a store: settlements and notes that wait for it, the lease of an outage, and what was last known of it. Shared by
+ * the apps of a process: otherwise each reload during an outage would spend another share.
  */
 export class StoreSide {
   readonly balances: Balances
   readonly backlog: Backlog
   readonly lastKnown = new LastKnown()
+  readonly unwritten: UnwrittenNotes = new Map()
   lease: Lease | null = null
 
   constructor (balances: Balances, options = defaults) {

@@ -8,7 +8,7 @@ import { gatewayOf } from '../../plugins/core/gateway.js'
 import llmGateway, { proxyOptions, type LlmGatewayOptions } from '../../plugins/index.js'
 import { currentBuckets } from '../../plugins/limits/budgets.js'
 import { memoryNotes } from '../../plugins/core/upstream/memory-notes.js'
-import { memoryBalances, memoryLedger, type LedgerRecord, type Notes, type State } from '../../plugins/state/index.js'
+import { memoryBalances, memoryLedger, openState, type LedgerRecord, type Notes, type State } from '../../plugins/state/index.js'
 import { call, everyProtocol, listen, read, secret, startGateway, watchSettled } from '../helpers/gateway.js'
 import { startUpstream, type Script, type Upstream } from '../helpers/upstream.js'
 import { engines } from '../state/engines.js'
@@ -177,6 +177,56 @@ t.test('one that is told while it is still being remembered is charged what it u
   await settled
   await spent(balances, 34)
   t.equal(sum(front, 'tokens_total'), 34)
+})
+
+t.test('one is remembered only once it is charged, so that a killed process leaves nothing to give back', async (t) => {
+  const upstream = await startUpstream(t)
+  const [balances, notes, ledger] = [memoryBalances(), memoryNotes(), memoryLedger()]
+  const order: string[] = []
+  let record = (): void => {}
+  const { make } = await open(t, upstream, {
+    balances: { ...balances, settle: (settlement) => { order.push('charged'); return balances.settle(settlement) } },
+    notes: { ...notes, write: async (...note) => { order.push('remembered'); return await notes.write(...note) } },
+    ledger: { ...ledger, append: async () => await new Promise<void>((resolve) => { record = resolve }) },
+  })
+  await make()
+  await wait(50)
+  t.same(order, [], 'while its record waits for the disk')
+  record()
+  await noted(notes)
+  t.same(order, ['charged', 'remembered'])
+})
+
+t.test('one that is told before it is charged is charged what it used, also by the app that a reload put in place', async (t) => {
+  const upstream = await startUpstream(t)
+  const [balances, notes, ledger] = [memoryBalances(), memoryNotes(), memoryLedger()]
+  const records: Array<() => void> = []
+  const slow: State['ledger'] = {
+    ...ledger, append: async (record) => await new Promise<void>((resolve) => records.push(() => resolve(ledger.append(record)))),
+  }
+  const before = await open(t, upstream, { balances, notes, ledger: slow })
+  const after = await open(t, upstream, { balances, notes, ledger: slow })
+  await before.make()
+  await after.ask(json(response('completed', counts(30, 4))))
+  await after.ask(json(response('completed', counts(30, 4))))
+  for (const record of records) record()
+  await spent(balances, 34)
+  t.equal((await recordsOf(ledger)).length, 2)
+  t.equal(await notes.read('later:all:resp_1'), null, 'nothing is left to be told')
+  t.equal(sum(after, 'tokens_total'), 34)
+})
+
+t.test('one that is charged while its app ends is remembered', async (t) => {
+  const upstream = await startUpstream(t)
+  const folder = t.testdir()
+  const state = await openState({ engine: 'lmdb', path: folder })
+  const { app, make } = await open(t, upstream, state)
+  await make()
+  await app.close()
+  await state.close()
+  const later = await openState({ engine: 'lmdb', path: folder })
+  t.teardown(later.close)
+  t.match(await later.notes.read('later:all:resp_1'), `"tokens":${held}`)
 })
 
 t.test('a stream, a cancellation and a packed reply tell it, too', async (t) => {
