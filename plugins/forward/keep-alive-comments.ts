@@ -14,12 +14,12 @@ interface Silence {
   looks: number
 }
 
-/** One more may pass before a silence is noticed. */
+/** One more look may pass before a silence is noticed. */
 const looksPerComment = 3
 
 /**
- * Writes comments, which readers of events skip (WHATWG), to callers whose upstream is silent: what stands between cuts connections on
- * which nothing moves, and a model may think for minutes. Checking all streams at intervals costs less than a timer for each piece.
+ * Writes comments, which readers of events skip (WHATWG), to callers whose upstream is silent: a model may think for minutes, and proxies
+ * and load balancers cut connections on which nothing moves. Checking all streams at intervals costs less than a timer for each piece.
  */
 export class KeepAliveComments {
   readonly #withinMs: number

@@ -33,8 +33,8 @@ export interface TransportOptions {
    */
   connectTimeoutMs?: number
   /**
-   * After how long a silence of the upstream at the latest the caller of an event stream gets a comment (`: keepalive`) between two
-   * events, in milliseconds, and after as long another one. For what stands between and cuts idle connections. Not in Gemini's streams,
+   * The longest silence of an upstream, in milliseconds, before the caller of an event stream gets a comment (`: keepalive`) between two
+   * events; repeated as long as the silence lasts. For proxies and load balancers that cut idle connections. Not in Gemini's streams,
    * because Google's client for Python fails on comments. 0 for none.
    * @defaultValue 0
    */

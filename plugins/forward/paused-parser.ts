@@ -1,11 +1,11 @@
 import { Socket } from 'node:net'
 
 /**
- * undici 7 takes for granted that nobody holds a reply back whose connection ends (nodejs/undici#5360): what it throws otherwise, on an
- * event of the socket, ends the process. It matters where the upstream closes after each reply. A connection that ended has given all that
- * it will, so the rest is let through; one that was reset has not, also where a reply has no length.
+ * undici 7 assumes that no reply is paused when its connection ends (nodejs/undici#5360). If one is, it throws in a listener of the socket,
+ * which ends the process. This happens with upstreams that close the connection after each reply. A connection that ended has delivered
+ * everything, so the rest of its reply is let through. One that was reset has not, even if the reply has no declared length.
  *
- * By listeners of the socket, as what is set on a parser costs each request: V8 knows parsers by their form.
+ * It is done by listeners of the socket: a property added to a parser would change its hidden class in V8, and slow each request down.
  */
 export function endPausedReplies (client: unknown): void {
   const socket: unknown = part(client, 'socket')
@@ -14,7 +14,7 @@ export function endPausedReplies (client: unknown): void {
   socket.prependListener('end', () => {
     if (Reflect.get(parser, 'paused') === true) letThrough(Object(parser))
   })
-  // It takes no end for the end of a reply then.
+  // With this, undici does not take the end of the connection for that of the reply.
   const broken = (): void => { Reflect.set(parser, 'shouldKeepAlive', true) }
   socket.prependListener('error', broken)
   socket.prependListener('close', broken)
@@ -34,7 +34,7 @@ function letThrough (parser: Parser): void {
   parser.paused = false
 }
 
-/** What undici keeps under a symbol of its own. */
+/** A part that undici keeps under a symbol of its own. */
 function part (owner: unknown, name: string): object {
   const symbol = Object.getOwnPropertySymbols(Object(owner)).find(({ description }) => description === name)
   return Object(symbol === undefined ? undefined : Reflect.get(Object(owner), symbol))

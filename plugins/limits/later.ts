@@ -1,4 +1,4 @@
-/** What a response in the background used, which only a later request tells: it is charged then, once, to the key that made it. */
+/** What a response in the background used is only told by a later request. It is charged then, once, to the key that began it. */
 import type { ReplyUsage } from '../core/call/call-parts.js'
 import type { ModelCall } from '../core/call/model-call.js'
 import { labelsOf } from '../core/config/labels.js'
@@ -12,7 +12,7 @@ import { isToldLater } from './charge.js'
 
 const keptMs = 24 * 60 * 60_000
 
-/** The request that made it: what it was charged, and whom. `id`: of its second charge. */
+/** The request that began such a response: what it was charged, and to whom. `id`: of its second charge. */
 export interface Made extends Pick<LedgerRecord, 'id' | 'labels' | 'late' | 'lateBuckets' | 'lateBalances'> {
   readonly key: string
   readonly arrivedAt: number
@@ -106,7 +106,7 @@ export class Later {
   }
 }
 
-/** Within its group, as others cannot know the id; some servers let their callers choose it. */
+/** Unique within its group only: callers of other groups cannot know the id, but some servers let their callers choose it. */
 function nameOf ({ auth: { group } }: ModelCall, id: string | null): string {
   return `later:${String(group?.id)}:${String(id)}`
 }

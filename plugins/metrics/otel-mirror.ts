@@ -55,8 +55,8 @@ function openObservable (meter: Meter, family: Family): Observable {
 }
 
 /**
- * Label sets that an SDK tells apart by default, and its name for the rest. It is to add the rest up itself, but of observed values that of
- * JavaScript keeps the last one, and counts on where nothing happens.
+ * The number of label sets that an SDK keeps apart by default, and its label for the sum of all others. They are summed here, because of
+ * observed values the SDK for JavaScript keeps the last one instead of the sum, and adds it again at each collection.
  */
 const maxShown = 1_999
 const rest = { text: 'rest', labels: { 'otel.metric.overflow': true } }

@@ -23,7 +23,7 @@ interface CountRule {
   readonly usage: readonly string[]
   /** True if the number inside a usage object comes on top of what else is told. */
   readonly adds: boolean
-  /** Paths of numbers, of numbers of elements, or of collected texts: the first that exists counts, and of different texts each path. */
+  /** Paths of numbers, of numbers of elements, or of collected texts. The first that exists counts; if `is` is null, texts of all do. */
   readonly reply: readonly string[]
   /** The collected texts that count; null: each distinct one of the whole reply. */
   readonly is: string | null

@@ -49,7 +49,7 @@ export interface OutputFields {
   readonly max: ReadonlyArray<readonly string[]>
   /** Number of answers. */
   readonly choices: ReadonlyArray<readonly string[]>
-  /** The field by which work continues after the reply, which then reports no usage: an endpoint that `replays` it does. */
+  /** The field by which work goes on in the background after the reply, which then reports no usage: an endpoint with `replays` does. */
   readonly goesOn?: readonly string[]
   /** Tools charged by the piece that it may let the provider use. */
   readonly tools?: readonly PaidTool[]
@@ -166,7 +166,7 @@ export interface EndpointOf<
   readonly operation: string
   /** How the reply reports its usage; null if it is not metered. */
   readonly usage: UsageRules | null
-  /** How a reply ends that repeats what another request was metered for, and what it tells of its usage; null if there is none. */
+  /** How an earlier response ended that the reply repeats, and where it has its usage; null for an endpoint that repeats none. */
   readonly replays: UsageRules | null
   /** Where its texts and settings are; null if there are none. */
   readonly text: TextRules | null

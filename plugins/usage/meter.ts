@@ -11,7 +11,7 @@ import { overlay } from './usage-object.js'
 /** Reasons for which a reply was not read to its end. */
 const cutShort: ReadonlySet<UsageMissing> = new Set(['client_abort', 'upstream_abort', 'too_large'])
 
-/** Hears what a reply tells that repeats the usage of another request. */
+/** Called with the usage of an earlier request, which the reply to a later one repeats. */
 export type Told = (llm: ModelCall, usage: ReplyUsage) => void
 
 /** Gathers what the documents of one reply report: its only one, each event of a stream, or each element of an array. */
@@ -132,7 +132,7 @@ export class Meter {
     return first === undefined ? null : { ...others.reduce<Counted>(addCounted, first), model: first.model }
   }
 
-  /** Writes to `llm` what was read, or why nothing was. With `told`, only that gets what was read, if it is final. */
+  /** Writes to `llm` what was read, or why nothing was. If there is `told`, only that is given what was read, and only if it is final. */
   finish (llm: ModelCall, unread: UsageMissing, header: ReadHeader, told: Told | null = null): void {
     // The upstream itself reported that its reply broke off.
     const missing = this.failed && unread === 'no_usage' ? 'upstream_abort' : unread
@@ -141,11 +141,11 @@ export class Meter {
     usage.responseId = this.#id
     usage.finishReason = this.finishReason
     usage.replyFailed = this.failed
-    // What a server counts of work that goes on, is not what that will have used.
+    // What a server has counted while work goes on in the background is not yet what that will have used.
     const isFinal = (told === null && !llm.body.goesOn) || !this.#plan.rules.unfinished.includes(String(this.finishReason))
     const counted = isFinal ? this.#total() : null
     const tools = this.#tools ?? this.#beside()
-    // Of work that goes on, all is told with its tokens.
+    // Nothing is told of work that goes on until its tokens are.
     if (counted !== null || !llm.body.goesOn) {
       usage.served = servedOf(this.#outside, this.#latest, counted === null ? null : tools, header, this.#plan)
     }

@@ -31,8 +31,8 @@ export class ModelCall {
   readonly id: string = randomUUID()
   readonly startedAt: number = performance.now()
   /**
-   * The same by the system's clock, which may be set while the process runs. `performance.timeOrigin` does not follow that. Of one that
-   * told what an earlier request used, the time of that: it has the prices.
+   * The same by the system's clock, in milliseconds since the epoch. It is read, not derived from `performance.timeOrigin`, which does
+   * not follow when the clock is set. A request that tells what an earlier one used takes over that one's time, whose prices apply.
    */
   arrivedAt: number = Date.now()
   readonly endpoint: Endpoint

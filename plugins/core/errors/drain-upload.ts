@@ -1,4 +1,4 @@
-/** Reads on an upload that was refused early: if the connection were closed under it, it would be reset, and the reply lost. */
+/** Reads the rest of an upload that was refused early: closing the connection under it would reset it, and the reply would be lost. */
 import type { IncomingMessage } from 'node:http'
 import { constants } from 'node:http2'
 import { Readable } from 'node:stream'
@@ -7,16 +7,19 @@ import type { FastifyReply } from 'fastify'
 import { closeStream } from '../reply/cut-reply.js'
 import { restWhenShareIsTaken } from '../body/loop-share.js'
 
-/** A body with no longer declared length is left to Node, which reads the rest of it after the reply. */
+/** A body of at most this declared length is left to Node, which reads the rest of it after the reply. */
 const smallBytes = 16 * 1024
 /** More than the default cap of a body, so that a body somewhat above the cap is read to its end. */
 const drainMaxBytes = 64 * 1024 * 1024
 const drainMaxMs = 5_000
-/** Who takes less in that time takes nothing: a list of models may be long. */
-const slowBytes = 16 * 1024
-/** A body that is sent without a pause has come by then, as Go's client also assumes, and need not cost its connection. */
+/** A caller must take at least this much of a long reply, such as a list of models, in each `drainMaxMs`. */
+const leastTakenBytes = 16 * 1024
+/** A body that is sent without a pause has arrived by then, as Go's client also assumes, and its connection can be kept. */
 const soonMs = 50
-/** Chunks take as long to read whatever they hold, and one read of a socket has ten thousand of a byte each: no client sends so many. */
+/**
+ * Reading a piece takes as long whatever it holds, and one read of a socket may bring ten thousand pieces of one byte. An upload of more
+ * pieces than this, of fewer bytes each, is cut: no client sends so many.
+ */
 const fewPieces = 4_096
 const leastBytesOfPiece = 64
 
@@ -44,8 +47,9 @@ export function drainUpload (raw: IncomingMessage): Promise<void> | null {
 }
 
 /**
- * Sends the reply as soon as the upload is over. One that takes longer has its reply before, and its connection ends with it (RFC 9112
- * 9.6): a proxy whose caller gave the upload up might send another caller's request in place of the rest, as HAProxy does.
+ * Sends the reply when the upload is over, or at the latest after `soonMs`. In the latter case the connection is closed once the upload has
+ * been drained (RFC 9112 9.6): a proxy whose caller gave up its upload might send another caller's request in place of the rest, as
+ * HAProxy does.
  */
 export function sendAndLinger (reply: FastifyReply, text: string, drained: Promise<void>): FastifyReply {
   const { raw, request } = reply
@@ -59,26 +63,26 @@ export function sendAndLinger (reply: FastifyReply, text: string, drained: Promi
 }
 
 /**
- * Over HTTP/2 a caller may give a reply no room, however short it is, and would have it held as long as its connection. The timeout of a
- * stream is no use: whatever is sent on the connection, as the answer to a ping, begins it anew.
+ * Cuts a reply that is not taken. Over HTTP/2 a caller may open no window for a reply, however short, which would then be held as long as
+ * the connection lasts. A stream's own timeout does not help: anything sent on the connection, such as the answer to a ping, restarts it.
  */
 export function cutUntaken ({ raw, request }: FastifyReply): void {
-  // One whose caller has left is closed already, and would never end the interval.
+  // If the caller has left, the stream is closed already, and no `close` would end the interval.
   if (request.raw.httpVersionMajor < 2 || Object(Reflect.get(raw, 'stream')).destroyed === true) return
   let periods = 0
   const timer = setInterval(() => {
-    // A hook of the host's may hold it back.
+    // One of the host's hooks may be holding the reply back.
     if (!raw.headersSent) return
     periods += 1
     const { 'content-length': length = 0 } = raw.getHeaders()
-    if (periods > 1 + Number(length) / slowBytes) closeStream(raw, constants.NGHTTP2_CANCEL)
+    if (periods > 1 + Number(length) / leastTakenBytes) closeStream(raw, constants.NGHTTP2_CANCEL)
   }, drainMaxMs).unref()
   raw.once('close', () => clearInterval(timer))
 }
 
 /**
- * Over HTTP/2 destroying a request would leave its stream open, and its caller writing into a full window. Closed without an error, the
- * stream waits for its reply to be taken, and can be closed in no other way then.
+ * Over HTTP/2 destroying a request would leave its stream open, and its caller writing into a full window, so its stream is closed. One
+ * that is closed without an error waits until its reply is taken, and then cannot be closed in any other way.
  */
 function cut (raw: IncomingMessage): void {
   const { headersSent, writableFinished } = Object(Reflect.get(raw, 'stream'))
@@ -86,7 +90,7 @@ function cut (raw: IncomingMessage): void {
   if (!closeStream(raw, isUntaken ? constants.NGHTTP2_CANCEL : constants.NGHTTP2_NO_ERROR)) raw.destroy()
 }
 
-/** Over HTTP/2 no header tells of a body without a length. */
+/** Over HTTP/2 no header announces a body without a declared length. */
 function mayBeLong ({ headers, httpVersionMajor }: IncomingMessage): boolean {
   const { 'content-length': length = httpVersionMajor > 1 ? Infinity : 0 } = headers
   return headers['transfer-encoding'] !== undefined || Number(length) > smallBytes

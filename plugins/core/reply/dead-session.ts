@@ -2,16 +2,16 @@ import { EventEmitter } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import type { ServerHttp2Session } from 'node:http2'
 
-/** As long as a caller may read nothing of its reply. */
+/** As long as a caller may leave its reply unread. */
 const patienceMs = 300_000
 
 const watched = new WeakSet<ServerHttp2Session>()
 
 /**
- * Ends the HTTP/2 connection of a request whose caller does not answer any more. If a caller breaks the protocol after it has said that it
- * goes (with Node 20 in any case), Node neither reads its connection nor ends it, and does not notice that it is closed: its requests would
- * be active for ever, and never be charged. The framework's `http2SessionTimeout` tells that nothing moves; whoever is there acknowledges
- * settings. A ping is no use, because Node sends none on a connection that is to end.
+ * Ends the HTTP/2 connection of a request whose caller no longer answers. If a caller breaks the protocol after its GOAWAY (with Node 20:
+ * at any time), Node neither reads its connection nor ends it, and does not notice when it is closed: its requests would be active for
+ * ever, and never be charged. The framework's `http2SessionTimeout` tells when nothing moves on a connection; then the caller is sent
+ * settings, which it acknowledges if it is still there. A ping is no use, because Node sends none on a connection that is about to end.
  */
 export function endDeadSession (raw: IncomingMessage): void {
   if (raw.httpVersionMajor === 1) return
@@ -23,7 +23,7 @@ export function endDeadSession (raw: IncomingMessage): void {
     const late = setTimeout(() => session.destroy(), patienceMs).unref()
     session.settings({}, () => {
       clearTimeout(late)
-      // An acknowledgement does not begin the session's own timeout anew.
+      // An acknowledgement does not restart the session's own timeout.
       setTimeout(ask, patienceMs).unref()
     })
   }

@@ -17,8 +17,8 @@ export type Entries = readonly Entry[]
 const nothing = (): void => {}
 
 /**
- * False if the disk accepts nothing. Synchronous, because the package ends the process when an asynchronous write fails so. `absent` gets
- * those to remove that are not there.
+ * False if the disk accepts nothing. Synchronous, because the package ends the process when an asynchronous write fails in this way.
+ * Entries that are to be removed but are not there are added to `absent`.
  */
 export function saveEntries (file: DurableFile, entries: Entries, absent = new Set<Entry | undefined>()): boolean {
   const { writeDurable, spent, notes } = file
@@ -44,8 +44,8 @@ function numberOf (value: Spent | undefined): number {
 }
 
 /**
- * The thread's side: saves the entries of each message, and answers each whether they could be saved, and its last one was there if it
- * is to be removed; null ends it. Messages that came while the disk was busy share one transaction.
+ * The thread's side: saves the entries of each message, and answers whether they were saved and, if the last one is a removal, whether
+ * that was there. Null ends the thread. Messages that came while the disk was busy share one transaction.
  */
 export async function serveDurable (port: MessagePort | null, path: string): Promise<void> {
   if (port === null) return
@@ -79,7 +79,7 @@ export class DurableThread {
     this.#path = path
   }
 
-  /** False if the entries could not be saved, or the last one, to be removed, was not there. */
+  /** False if the entries could not be saved, or if the last one is a removal of what was not there. */
   async save (entries: Entries): Promise<boolean> {
     if (this.#isClosed) return false
     this.#worker ??= this.#begin()
