@@ -1,10 +1,8 @@
 import * as zlib from 'node:zlib'
+import { codingNames, isZlib } from '../core/body/coding-names.js'
 import type { Headers } from './raw-headers.js'
 
 type Unpack = (bytes: Buffer) => unknown
-
-/** No server compresses a reply more than twice. Each layer holds the loop, and a header has room for thousands. */
-const maxLayers = 2
 
 /** The content codings whose whole bodies this Node reads (zstd from 22.15 on), up to so many bytes of what comes out. */
 export function unpackers (library: object, maxOutputLength: number): ReadonlyMap<string, Unpack> {
@@ -13,7 +11,7 @@ export function unpackers (library: object, maxOutputLength: number): ReadonlyMa
   const all = new Map<string, Unpack>([
     ['gzip', gunzip],
     ['x-gzip', gunzip],
-    ['deflate', (bytes) => (Number(bytes[0]) & 0x0f) === 8 ? zlib.inflateSync(bytes, bounds) : zlib.inflateRawSync(bytes, bounds)],
+    ['deflate', (bytes) => isZlib(Number(bytes[0])) ? zlib.inflateSync(bytes, bounds) : zlib.inflateRawSync(bytes, bounds)],
     ['br', (bytes) => zlib.brotliDecompressSync(bytes, { maxOutputLength })],
   ])
   const zstd: unknown = Reflect.get(library, 'zstdDecompressSync')
@@ -23,8 +21,8 @@ export function unpackers (library: object, maxOutputLength: number): ReadonlyMa
 
 /** A decompressed body, null if it cannot be read. `coding`: the `content-encoding` header, in the order in which codings were applied. */
 export function unpacked (body: Buffer, coding: string, codings: ReadonlyMap<string, Unpack>): Buffer | null {
-  const names = coding.toLowerCase().split(',').map((name) => name.trim()).filter((name) => name !== '' && name !== 'identity')
-  if (names.length > maxLayers) return null
+  const names = codingNames(coding)
+  if (names === null) return null
   try {
     return names.reduceRight((bytes: Buffer | null, name) => {
       const read = bytes === null ? null : codings.get(name)?.(bytes)

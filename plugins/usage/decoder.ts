@@ -1,12 +1,10 @@
-import * as zlib from 'node:zlib'
 import type { Transform } from 'node:stream'
+import type { Open } from './content-codings.js'
 import { readablePart } from './readable-part.js'
 
 /** Decoded bytes that any reply may have, and how many each encoded byte adds. Only a decompression bomb exceeds this ratio. */
 const freeBytes = 512 * 1024
 const maxRatio = 256
-/** No server compresses a reply more than twice. */
-const maxLayers = 2
 /** Encoded bytes that may wait for the decoder. */
 const maxWaitingBytes = 16 * 1024 * 1024
 /** A document comes in few pieces. The pieces of a stream are not kept, which would last as long as the stream. */
@@ -20,46 +18,10 @@ function sliceAt (encodedBytes: number): number {
   return encodedBytes < firstBytes ? firstSliceBytes : sliceBytes
 }
 
-type Open = (first: number) => Transform
-
-const zlibOptions = { finishFlush: zlib.constants.Z_SYNC_FLUSH }
-const brotliOptions = { finishFlush: zlib.constants.BROTLI_OPERATION_FLUSH }
-
-/** `deflate` is zlib by RFC 9110 8.4.1.2, but raw from some servers: the first byte shows which. */
-function openDeflate (first: number): Transform {
-  return (first & 0x0f) === 8 ? zlib.createInflate(zlibOptions) : zlib.createInflateRaw(zlibOptions)
-}
-
-/** The content codings that this Node can decode (zstd from 22.15 on). */
-export function codingsOf (library: object): ReadonlyMap<string, Open> {
-  const openGzip = (): Transform => zlib.createGunzip(zlibOptions)
-  const codings = new Map<string, Open>([
-    ['gzip', openGzip],
-    ['x-gzip', openGzip],
-    ['deflate', openDeflate],
-    ['br', () => zlib.createBrotliDecompress(brotliOptions)],
-  ])
-  const zstd: unknown = Reflect.get(library, 'createZstdDecompress')
-  if (typeof zstd === 'function') codings.set('zstd', () => zstd())
-  return codings
-}
-
-export const codings = codingsOf(zlib)
-
 /** Gets what is decoded. `over` is called once, and never before `end`. */
 interface DecodedSink {
   read: (chunk: Buffer) => void
   over: (failure: 'too_large' | 'parse_error' | null) => void
-}
-
-const none: readonly Open[] = []
-
-/** Decoders for each of a reply's codings, in the order in which they were applied; null if one is unknown, or there are too many. */
-export function openersOf (header: string): readonly Open[] | null {
-  if (header === '') return none
-  const names = header.split(',').map((name) => name.trim()).filter((name) => name !== '' && name !== 'identity')
-  const openers = names.flatMap((name) => codings.get(name) ?? [])
-  return openers.length === names.length && names.length <= maxLayers ? openers : null
 }
 
 /**

@@ -16,7 +16,7 @@ import { checkHiding } from '../core/call/usage-hiding.js'
 import { askFor } from './ask.js'
 import { tapOpener } from './open-tap.js'
 import { readOptions, type MayAsk, type UsageOptions } from './options.js'
-import { acceptReadable } from './readable-codings.js'
+import { acceptReadable } from './content-codings.js'
 import { streamOf } from './reply-stream.js'
 import { withBody } from './take-body.js'
 import { tapWhole, watch } from './watch.js'
@@ -84,10 +84,10 @@ function tapHostReplies (app: FastifyInstance, gateway: Gateway): void {
   app.addHook('onSend', function llmGatewayUsage (request, reply, payload, done) {
     const llm = modelCallOf(request)
     if (llm === null || llm.upstreamReply.tapped) done()
-    else if (typeof payload === 'string' || Buffer.isBuffer(payload)) done(null, tapWhole(reply, llm, llm.openTap, payload))
+    else if (typeof payload === 'string' || Buffer.isBuffer(payload)) done(null, tapWhole(reply, llm, payload))
     else {
       const body = streamOf(payload, reply)
-      done(null, body === null ? payload : watch(gateway, request, reply, llm, llm.openTap, body))
+      done(null, body === null ? payload : watch(gateway, request, reply, llm, body))
     }
   })
 }

@@ -8,15 +8,14 @@ import type { Gateway } from '../core/gateway.js'
 import type { ModelCall } from '../core/call/model-call.js'
 import { releaseHold } from '../core/call/request-life.js'
 import { cutReply } from '../core/reply/cut-reply.js'
-import type { OpenTap, ReplyTap } from '../core/types.js'
+import type { ReplyTap } from '../core/types.js'
 
 /**
  * Puts a tap on a reply that a mount of the host sends as a stream, if it has usage. Bytes pass in the turn in which they come;
  * `pipeline` passes backpressure and errors in both directions.
  */
-export function watch (
-  gateway: Gateway, request: FastifyRequest, reply: FastifyReply, llm: ModelCall, openTap: OpenTap | null, body: Readable
-): Readable {
+export function watch (gateway: Gateway, request: FastifyRequest, reply: FastifyReply, llm: ModelCall, body: Readable): Readable {
+  const { openTap } = llm
   const tap = openTap?.(reply.statusCode, reply.getHeaders()) ?? null
   if (openTap !== null) noteReply(llm, reply)
   if (tap === null) return cutWith(body, reply, llm)
@@ -73,8 +72,8 @@ function tapped (llm: ModelCall, tap: ReplyTap): Transform {
 }
 
 /** The same for a reply that a function of the host's sends whole. */
-export function tapWhole (reply: FastifyReply, llm: ModelCall, openTap: OpenTap | null, body: string | Buffer): string | Buffer {
-  const tap = openTap?.(reply.statusCode, reply.getHeaders()) ?? null
+export function tapWhole (reply: FastifyReply, llm: ModelCall, body: string | Buffer): string | Buffer {
+  const tap = llm.openTap?.(reply.statusCode, reply.getHeaders()) ?? null
   if (tap === null) return body
   noteReply(llm, reply)
   const bytes = typeof body === 'string' ? Buffer.from(body) : body

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { codings } from '../../plugins/usage/decoder.js'
+import { codings } from '../../plugins/usage/content-codings.js'
 import { call, listen, read } from '../helpers/gateway.js'
 import { startUpstream } from '../helpers/upstream.js'
 import { hosts } from './hosts.js'
