@@ -4,7 +4,7 @@ import { auth, type AuthOptions } from './auth/index.js'
 import { consolePage, type ConsoleOptions } from './console/index.js'
 import { costs, type CostsOptions, type PriceOptions } from './costs/index.js'
 import { errors } from './errors/index.js'
-import { checkOptions, OptionError } from './core/config/options.js'
+import { checkOptions, given, OptionError } from './core/config/options.js'
 import { forward, proxyOptions, type ForwardOptions } from './forward/index.js'
 import { refuseSecond } from './core/host/gateway-scope.js'
 import { labels, type LabelsOptions } from './labels/index.js'
@@ -108,22 +108,14 @@ async function registerGateway (app: FastifyInstance, options: LlmGatewayOptions
   const { prefix, upstreams: targets = {}, pools = {}, health, notes, routes = true, groups, keys, lookup, store } = options
   if (options.console !== undefined) await app.register(consolePage, options.console)
   // Before all plugins that start model calls: a request whose path is repaired passes the router again, and must not have started before.
-  await app.register(paths, { ...options.paths, ...(prefix !== undefined && { prefix }) })
+  await app.register(paths, { ...options.paths, ...given({ prefix }) })
   if (options.metrics !== false) await app.register(metrics, options.metrics ?? {})
   await app.register(errors)
   const { maxQueued, queueMs, ...shedding } = options.overload || {}
   // All of it, so that each is told by its name here.
   if (options.overload) await app.register(pressure, options.overload)
-  await app.register(auth, {
-    ...options.auth,
-    groups,
-    ...(keys !== undefined && { keys }),
-    ...(lookup !== undefined && { lookup }),
-    ...(store !== undefined && { store }),
-  })
-  await app.register(upstreams, {
-    upstreams: targets, pools, ...(health !== undefined && { health }), ...(notes !== undefined && { notes }),
-  })
+  await app.register(auth, { ...options.auth, groups, ...given({ keys, lookup, store }) })
+  await app.register(upstreams, { upstreams: targets, pools, ...given({ health, notes }) })
   checkUpstreams(options)
   if (options.overload) await app.register(overload, shedding)
   await app.register(limits, options.limits ?? {})
@@ -132,8 +124,7 @@ async function registerGateway (app: FastifyInstance, options: LlmGatewayOptions
   if (options.prices !== undefined) await app.register(costs, { ...options.prices, ...options.costs, factors: factorsOf(targets) })
   if (options.labels !== undefined) await app.register(labels, options.labels)
   if (options.tracing !== false) await app.register(tracing, options.tracing ?? {})
-  const queue = { ...(maxQueued !== undefined && { maxQueued }), ...(queueMs !== undefined && { queueMs }) }
-  await app.register(forward, { ...options.forward, ...queue, routes, ...(prefix !== undefined && { prefix }) })
+  await app.register(forward, { ...options.forward, ...given({ maxQueued, queueMs, prefix }), routes })
   if (options.log !== false) await app.register(log, options.log ?? {})
 }
 

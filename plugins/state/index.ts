@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { checkOptions, OptionError } from '../core/config/options.js'
+import { checkOptions, given, OptionError } from '../core/config/options.js'
 import { FileLedger } from './ledger/file-ledger.js'
 import { lmdbBalances } from './lmdb/balances.js'
 import { lmdbKeys } from './lmdb/keys.js'
@@ -143,7 +143,7 @@ type Open = (config: StateConfig, now: Clock) => Promise<Engine & { readonly end
 const engines: ReadonlyMap<string, Open> = new Map(Object.entries<Open>({
   memory: async ({ holdTtlMs = defaults.holdTtlMs }, now) => ({
     keys: memoryKeys(),
-    balances: memoryBalances({ holdTtlMs, ...(now === undefined ? {} : { now }) }),
+    balances: memoryBalances({ holdTtlMs, ...given({ now }) }),
     notes: memoryNotes(),
     notice: 'state.engine is memory: issued keys, balances and usage records are lost when the process ends',
     end: async () => {},

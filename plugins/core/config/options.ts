@@ -99,5 +99,13 @@ export function checkChoice (option: string, value: unknown, choices: readonly s
 
 /** An option that is missing, or undefined because its variable is not set, gets its default. */
 export function withDefaults<T extends object> (defaults: T, options: Partial<T>): T {
-  return { ...defaults, ...Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) }
+  return { ...defaults, ...given(options) }
+}
+
+type Given<T> = { [Name in keyof T]?: Exclude<T[Name], undefined> }
+
+/** The options that are not undefined. */
+export function given<T extends object> (options: T): Given<T> {
+  const some: Given<T> = {}
+  return Object.assign(some, Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)))
 }
