@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest 
 import fp from 'fastify-plugin'
 import { collectBody, declaredLength } from '../core/body/collect-body.js'
 import { gatewayError } from '../core/errors/gateway-error.js'
-import { nativeErrorHandler } from '../core/errors/native.js'
+import { nativeErrorHandler } from './error-handler.js'
 import { refuse } from '../core/errors/refuse.js'
 import { isLetIn, joinGateway, type Gateway } from '../core/gateway.js'
 import { identifyFirst, refusalOf } from '../core/call/identify.js'

@@ -1,7 +1,7 @@
 import { fromTransport } from '../core/errors/foreign.js'
 import { GatewayError, gatewayError } from '../core/errors/gateway-error.js'
 import { refuse } from '../core/errors/refuse.js'
-import { upstreamError } from '../core/errors/upstream-error.js'
+import { upstreamError } from './upstream-error.js'
 import { writeLog } from '../core/write-log.js'
 import type { Destination } from '../core/upstream/upstream.js'
 import type { UpstreamDispatcher } from './dispatcher.js'

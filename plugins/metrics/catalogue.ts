@@ -5,12 +5,17 @@
  * Label values come from closed sets, from the configuration (`group`, `upstream`), from the bounded model names of `model-names.ts` or the
  * labels of keys of `key-labels.ts`; never from a path or anything else that a caller can invent.
  */
-import { buckets } from './buckets.js'
-
 export const prefix = 'llm_gateway_'
 
 /** How the values of several workers of one host are combined. */
 export type Aggregator = 'sum' | 'min' | 'max'
+
+/** Combines two values of one series, from two processes or two sources of one process. */
+export const combine: Readonly<Record<Aggregator, (one: number, other: number) => number>> = {
+  sum: (one, other) => one + other,
+  min: Math.min,
+  max: Math.max,
+}
 
 export interface CatalogueRow {
   readonly type: 'counter' | 'gauge' | 'histogram'
@@ -35,6 +40,20 @@ function gauge<const L extends Labels> (labels: L, unit: string, aggregator: Agg
 function seconds<const L extends Labels> (labels: L, bounds: readonly number[], help: string) {
   return { type: 'histogram', help, labels, unit: 's', aggregator: 'sum', buckets: bounds } as const
 }
+
+/**
+ * Upper bounds of the histograms, ascending, in the unit of their metric.
+ *
+ * `operation` follows OpenTelemetry's GenAI conventions (0.01 s, doubled up to 81.92 s) plus three doublings, because long reasoning and
+ * large images take minutes. `token` follows them for time per output token, with one finer and one coarser bound. The others cover what
+ * their work really takes: microseconds for a lookup in memory, up to a second for a store in trouble.
+ */
+const buckets = {
+  operation: [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92, 163.84, 327.68, 655.36],
+  token: [0.001, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5, 5],
+  overhead: [0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1],
+  lookup: [0.00001, 0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1],
+} as const
 
 export const catalogue = {
   requests_total: counter(['protocol', 'group', 'model', 'stream', 'outcome'], '{request}',

@@ -1,6 +1,5 @@
 /** The metrics in memory. An update is a walk over a few Maps and one addition: tens of nanoseconds. */
-import type { CatalogueRow, LabelValues } from './catalogue.js'
-import { combine } from './combine.js'
+import { combine, type CatalogueRow, type LabelValues } from './catalogue.js'
 import { LabelTree, type Series } from './label-tree.js'
 
 export interface ValueCell extends Series {

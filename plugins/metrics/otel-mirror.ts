@@ -1,6 +1,5 @@
 import type { Attributes, Meter, MeterProvider, MetricOptions, Observable, ObservableResult } from '@opentelemetry/api'
-import { prefix } from './catalogue.js'
-import { combine } from './combine.js'
+import { combine, prefix } from './catalogue.js'
 import type { Family, HistogramFamily, ValueFamily } from './store.js'
 
 /**

@@ -1,5 +1,5 @@
 import type { Aggregator } from './catalogue.js'
-import { combine } from './combine.js'
+import { combine } from './catalogue.js'
 import type { Cell } from './families.js'
 import type { Family } from './store.js'
 

@@ -1,5 +1,6 @@
+import { BlockList, isIP } from 'node:net'
 import { readPlainFileNow } from '../core/config/plain-file.js'
-import { addressWarnings } from './address-warning.js'
+import { segmentsOf } from '../core/url/segments.js'
 import type { UpstreamOptions } from './options.js'
 import { isSecret } from './secret.js'
 
@@ -16,4 +17,48 @@ function fileWarning (file: string): string | null {
   } catch (error) {
     return `cannot be read (${String(Reflect.get(Object(error), 'code'))}): requests to it are refused until it can`
   }
+}
+
+type Address = Pick<UpstreamOptions, 'url' | 'path'>
+
+/** `v4`, `v1beta1`: what providers call their versions. */
+const version = /^v\d+(?:[a-z]+\d*)?$/
+/** Versions that are dropped at the end of a base, because the gateway puts them behind it itself. */
+const ours = /^(?:v1|v1beta|v1alpha)$/
+
+/** Warnings for the operator about an upstream's address, in words that follow the name of the field. */
+export function addressWarnings (address: Address): string[] {
+  return [versionWarning(address), plaintextWarning(address)].filter((warning) => warning !== null)
+}
+
+const near = new BlockList()
+for (const [network, bits] of [
+  ['127.0.0.0', 8], ['10.0.0.0', 8], ['172.16.0.0', 12], ['192.168.0.0', 16], ['169.254.0.0', 16], ['100.64.0.0', 10],
+] as const) {
+  near.addSubnet(network, bits, 'ipv4')
+}
+for (const [network, bits] of [['::1', 128], ['fc00::', 7], ['fe80::', 10]] as const) near.addSubnet(network, bits, 'ipv6')
+
+/** Names without a dot, and those that only local networks resolve (RFC 6761, RFC 6762, RFC 9476, Kubernetes). */
+const ownNames = /^[^.]+$|\.(?:localhost|local|internal|alt|test|svc|home\.arpa)$/
+
+/** Over plain HTTP, every network on the way can read prompts and the provider's key. */
+function plaintextWarning ({ url }: Address): string | null {
+  const { protocol, hostname } = new URL(url)
+  const host = hostname.replace(/^\[|\]$/g, '')
+  const version = isIP(host)
+  const isNear = version === 0 ? ownNames.test(host) : near.check(host, version === 6 ? 'ipv6' : 'ipv4')
+  if (protocol !== 'http:' || isNear) return null
+  return 'is not encrypted, and leads out of this network: whoever is on the way reads prompts and the credential; use https://'
+}
+
+/** The base contains a version of its own, and another one would be put behind it. */
+function versionWarning ({ url, path }: Address): string | null {
+  if (path !== undefined) return null
+  const segments = segmentsOf(new URL(url).pathname)
+  const last = segments.at(-1) ?? ''
+  const own = segments.find((segment, i) => version.test(segment) && segment !== 'v1' && !(i === segments.length - 1 && ours.test(last)))
+  if (own === undefined) return null
+  return `holds ${own}, which looks like a version, and another one is put behind it: say path: verbatim where the provider has none ` +
+    'there, or path: canonical'
 }

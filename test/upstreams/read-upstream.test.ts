@@ -1,6 +1,6 @@
 import t from 'tap'
 import type { PoolOptions, UpstreamOptions } from '../../plugins/upstreams/options.js'
-import { addressWarnings } from '../../plugins/upstreams/address-warning.js'
+import { addressWarnings } from '../../plugins/upstreams/warnings.js'
 import { groupMistakes, type Named } from '../../plugins/upstreams/check-groups.js'
 import { HealthRegistry } from '../../plugins/upstreams/health.js'
 import { readPools } from '../../plugins/upstreams/pool.js'

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { conversationOf } from '../../plugins/upstreams/conversation.js'
+import { conversationOf } from '../../plugins/upstreams/affinity-key.js'
 
 t.test('the conversation is told by the first of what clients send', async (t) => {
   const session = '0f8fad5b-d9cb-469f-a165-70867728950e'

@@ -1,10 +1,10 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { gatewayOf } from '../gateway.js'
-import { identify } from '../call/identify.js'
-import { ModelCall } from '../call/model-call.js'
-import { writeLog } from '../write-log.js'
-import { fromForeign } from './foreign.js'
-import { refuse } from './refuse.js'
+import { gatewayOf } from '../core/gateway.js'
+import { identify } from '../core/call/identify.js'
+import { ModelCall } from '../core/call/model-call.js'
+import { writeLog } from '../core/write-log.js'
+import { fromForeign } from '../core/errors/foreign.js'
+import { refuse } from '../core/errors/refuse.js'
 
 /** The error handler of our routes: whatever was thrown, the caller gets it in the format of its protocol. */
 export function nativeErrorHandler (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {

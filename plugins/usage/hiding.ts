@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { usageHiding } from '../../protocols/index.js'
-import { gatewayError, type GatewayError } from '../errors/gateway-error.js'
-import type { ModelCall } from './model-call.js'
-import { mayBeReadAs, parametersOf, queryOf } from '../url/query.js'
+import { usageHiding } from '../protocols/index.js'
+import { gatewayError, type GatewayError } from '../core/errors/gateway-error.js'
+import type { ModelCall } from '../core/call/model-call.js'
+import { mayBeReadAs, parametersOf, queryOf } from '../core/url/query.js'
 
 const named = [...usageHiding.parameters].map(([name, harmless]) => ({ name, harmless, isMeant: mayBeReadAs([name]) }))
 const isHiding = mayBeReadAs([...usageHiding.parameters.keys()])

@@ -1,5 +1,5 @@
 /** Replaces an upstream's error by one of ours: the status stays, and the kind is derived from it. */
-import { gatewayError, type ErrorNature, type GatewayError } from './gateway-error.js'
+import { gatewayError, type ErrorNature, type GatewayError } from '../core/errors/gateway-error.js'
 
 const badRequest: ErrorNature = { kind: 'invalid_request', retry: false }
 
