@@ -38,7 +38,7 @@ export interface Findings {
 
 const none: readonly string[] = []
 const mostModels = 1_000
-/** Longer than any provider's model name. Names are cached, some thousand at a time. */
+/** Longer than any provider's model name. Names are cached, some thousand at a time, and the short beginning of one keeps all of it. */
 const longestName = 4_096
 /** A part of a form takes as long to read as so many values of JSON. */
 const valuesOfPart = 8
@@ -69,14 +69,17 @@ function checkJson (endpoint: Endpoint, bytes: Buffer, rules: BodyRules): Findin
   if (others.length > mostModels) {
     return refused('models', 'invalid_body', { reason: `The request body names more than ${mostModels} models.` })
   }
+  if (others.some(({ length }) => length > longestName)) return tooLong(null)
   const substitutes = others.length === 0 ? none : [...new Set(otherModels(json, endpoint.substitutes, endpoint.family.modelPrefix))]
   if (!isObject(json)) return { json, model: null, otherModels: others, substitutes, stream: false }
   const { modelField } = endpoint
   const model = nameOf(modelField === null ? null : json[modelField])
-  if (model !== null && model.length > longestName) {
-    return refused('models', 'invalid_body', { reason: `The name of the model is longer than ${longestName} characters.` }, modelField)
-  }
+  if (model !== null && model.length > longestName) return tooLong(modelField)
   return { json, model, otherModels: others, substitutes, stream: json['stream'] === true }
+}
+
+function tooLong (modelField: string | null): BodyRefusal {
+  return refused('models', 'invalid_body', { reason: `The name of a model is longer than ${longestName} characters.` }, modelField)
 }
 
 function ambiguous ({ key, field }: OtherSpelling): BodyRefusal {

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { isDeepStrictEqual } from 'node:util'
 import { MessageChannel } from 'node:worker_threads'
@@ -62,14 +63,16 @@ t.test('a name that would change what an object is has no place in it', async (t
   t.equal(Object({}).x, undefined, 'nor is any other object changed')
 })
 
+const rules = rulesFrom(readOptions({}).data)
+
+function ask (endpoint: string, text: string): unknown {
+  const given = new Uint8Array(Buffer.from(text))
+  const { bytes, verdict } = answerQuestion({ endpoint, type: { kind: 'json' }, wantsPlaces: false, bytes: given }, rules)
+  assert.equal(Buffer.from(bytes).toString(), text)
+  return verdict
+}
+
 t.test('a question is answered with what the body says, and with the body', async (t) => {
-  const rules = rulesFrom(readOptions({}).data)
-  const ask = (endpoint: string, text: string): unknown => {
-    const given = new Uint8Array(Buffer.from(text))
-    const { bytes, verdict } = answerQuestion({ endpoint, type: { kind: 'json' }, wantsPlaces: false, bytes: given }, rules)
-    t.equal(Buffer.from(bytes).toString(), text)
-    return verdict
-  }
   for (const { id, schema } of endpoints) if (schema !== null) t.match(ask(id, '{'), { keyword: 'json', code: 'invalid_json' }, id)
   t.strictSame(ask('chat_completions', '{"model":"m","messages":[{"role":"user","content":"x"}],"stream":true,"models":["a","b","a"]}'), {
     json: { model: 'm', messages: [{ role: 'user', content: 'x' }], stream: true, models: ['a', 'b', 'a'] },
@@ -100,6 +103,23 @@ t.test('a question is answered with what the body says, and with the body', asyn
   t.match(named(4_096), { model: 'm'.repeat(4_096) })
   t.match(named(4_097), { keyword: 'models', code: 'invalid_body', param: 'model' }, 'what is remembered of it is bounded')
   t.throws(() => ask('nothing', '{}'), { message: 'there is no endpoint nothing' })
+})
+
+t.test('no other model of a body has a longer name than the one that is asked for may have', async (t) => {
+  const chat = { model: 'm', messages: [{ role: 'user', content: 'x' }] }
+  const bodies: Readonly<Record<string, (model: string) => object>> = {
+    chat_completions: (model) => ({ ...chat, models: [model] }),
+    messages: (model) => ({ ...chat, max_tokens: 1, tools: [{ type: 'advisor', name: 'a', model }] }),
+    responses: (model) => ({ model: 'm', input: [{ type: 'additional_tools', tools: [{ model }] }] }),
+    images: (model) => ({ model: 'm', prompt: 'x', svg: { model } }),
+    embeddings: (model) => ({ model: 'm', input: 'x', fallbacks: [{ m: [model] }] }),
+    'generate_content.batchEmbedContents': (model) => ({ requests: [{ model, content: { parts: [{ text: 'x' }] } }] }),
+  }
+  for (const [endpoint, bodyOf] of Object.entries(bodies)) {
+    const asked = (length: number): unknown => ask(endpoint, JSON.stringify(bodyOf('n'.repeat(length))))
+    t.match(asked(4_096), { otherModels: ['n'.repeat(4_096)] }, endpoint)
+    t.match(asked(4_097), { keyword: 'models', code: 'invalid_body', param: null }, `${endpoint}: else the memory of prices keeps it`)
+  }
 })
 
 t.test('every endpoint can be asked about, and long names are cut', async (t) => {
