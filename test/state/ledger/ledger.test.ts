@@ -5,6 +5,8 @@ import {
 } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import t, { type Test } from 'tap'
 import { FileLedger } from '../../../plugins/state/ledger/file-ledger.js'
 import { memoryLedger } from '../../../plugins/state/ledger/memory-ledger.js'
@@ -138,6 +140,20 @@ t.test('memory keeps the newest', async (t) => {
   const small = memoryLedger(2)
   for (const id of ['a', 'b', 'c']) await small.append(record(id))
   t.same(await idsIn(small), ['b', 'c'], 'of however few')
+})
+
+t.test('memory keeps nothing of the texts that those of a record are pieces of', async (t) => {
+  setFlagsFromString('--expose-gc')
+  const collect: () => void = runInNewContext('gc')
+  const ledger = memoryLedger()
+  const piece = (at: number): string => `${at} of `.padEnd(16_000, 'x').slice(0, 100)
+  collect()
+  const before = process.memoryUsage().heapUsed
+  for (let at = 0; at < 2_000; at++) await ledger.append({ ...record(`r${at}`), model: piece(at), labels: { team: piece(at) } })
+  collect()
+  const grownBytes = process.memoryUsage().heapUsed - before
+  t.ok(grownBytes < 2_000 * 4_000, `${grownBytes} bytes for 2,000 records`)
+  for await (const { id, model } of ledger.read()) if (id === 'r7') t.equal(model, piece(7))
 })
 
 t.test('what is acknowledged is in the file', async (t) => {
