@@ -27,7 +27,7 @@ function mostUses (tool: PaidTool, json: unknown, within: OutputFields['toolsWit
   const { most, fields = none, sizes = none } = tool
   const forAll = countAt(json, most)
   const sizeOf = (entry: JsonObject): number => largestOf(sizes.map((path) => valueAt(entry, path)))
-  const asked = fields.filter((field) => isObject(valueAt(json, [field]))).length
+  const asked = fields.filter((field) => Boolean(valueAt(json, [field]))).length
   return paidTools(json, tool, within).reduce((uses, entry) => uses + (countAt(entry, most) ?? forAll ?? 1) * sizeOf(entry), asked)
 }
 

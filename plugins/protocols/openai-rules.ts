@@ -26,8 +26,10 @@ export const openaiCounts: UsageCounts = {
   outputKinds: ['completion_tokens_details', 'output_tokens_details'],
 }
 
-/** Searches that the usage itself counts. */
-export const openaiSearches: readonly string[] = ['server_tool_use.web_search_requests', 'server_tool_use_details.web_search_requests']
+/** Searches that the usage itself counts; the first is Alibaba's (https://www.alibabacloud.com/help/en/model-studio/web-search). */
+export const openaiSearches: readonly string[] = [
+  'plugins.search.count', 'server_tool_use.web_search_requests', 'server_tool_use_details.web_search_requests',
+]
 
 /**
  * https://platform.openai.com/docs/api-reference/chat/object (`service_tier`): the tier that served the request, which may differ from the

@@ -25,6 +25,8 @@ interface CountRule {
   readonly adds: boolean
   /** Paths of numbers, of numbers of elements, or of collected texts. The first that exists counts; if `is` is null, texts of all do. */
   readonly reply: readonly string[]
+  /** Those of the paths whose texts count as one, however many they are. */
+  readonly once: readonly string[]
   /** The collected texts that count; null: each distinct one of the whole reply. */
   readonly is: string | null
   /** Exceptions: paths of collected texts, and the texts that do not count. */
@@ -62,4 +64,4 @@ export const statedCosts: readonly StatedCost[] = [
 export const vertexTier = 'x-vertex-ai-llm-shared-request-type'
 
 /** The defaults of most counts. */
-export const plainCount: Omit<CountRule, 'unit'> = { usage: [], adds: false, reply: [], is: null, but: null, sizes: [] }
+export const plainCount: Omit<CountRule, 'unit'> = { usage: [], adds: false, reply: [], once: [], is: null, but: null, sizes: [] }

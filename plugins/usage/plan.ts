@@ -33,6 +33,7 @@ export interface Plan {
       readonly unit: BilledUnit
       readonly adds: boolean
       readonly reply: readonly number[]
+      readonly once: readonly number[]
       readonly is: string | null
       readonly but: readonly number[]
       readonly butIs: readonly string[]
@@ -74,10 +75,15 @@ function compile (rules: UsageRules): Plan {
     tier: slotsOf(served.tier.reply),
     speed: slotsOf(served.speed.reply),
     region: slotsOf(served.region.reply),
-    counts: served.counts.map(({ unit, adds, reply, is, but, sizes, usage }) => {
-      const inside = usage.map((path) => path.split('.'))
-      return { unit, adds, reply: slotsOf(reply), is, but: slotsOf(but?.reply ?? []), butIs: but?.is ?? [], sizes: slotsOf(sizes), inside }
-    }),
+    counts: served.counts.map(({ reply, once, but, sizes, usage, ...rule }) => ({
+      ...rule,
+      reply: slotsOf(reply),
+      once: slotsOf(once),
+      but: slotsOf(but?.reply ?? []),
+      butIs: but?.is ?? [],
+      sizes: slotsOf(sizes),
+      inside: usage.map((path) => path.split('.')),
+    })),
     created: slotsOf(rules.created),
     sequence: slotsOf(rules.sequence),
     reasons: slotsOf(rules.ending?.reasons ?? []),

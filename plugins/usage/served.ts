@@ -46,14 +46,14 @@ export function takeOutside (outside: Outside, found: readonly unknown[], { slot
 
 /** The first count at one of the places, or of all different texts at any of them; null for none. */
 function countIn (found: readonly unknown[], rule: Plan['slots']['counts'][number], outside: Outside): number | null {
-  const { reply, is, but, butIs, sizes } = rule
+  const { reply, once, is, but, butIs, sizes } = rule
   let different = 0
   for (const slot of reply) {
     const value = found[slot]
     if (isAmount(value)) return value === 0 ? null : value
     if (!Array.isArray(value)) continue
     if (is === null) {
-      different = differing(value, slot, outside)
+      different = differing(value, slot, once.includes(slot) ? 0 : maxTextLength, outside)
       continue
     }
     const all = among(value, [is])
@@ -67,11 +67,11 @@ function among (gathered: unknown, words: readonly string[]): number {
   return Array.isArray(gathered) ? gathered.filter((text) => words.includes(text)).length : 0
 }
 
-/** How many different texts, not empty, the reply has so far: one of each place may be the same. */
-function differing (gathered: readonly unknown[], slot: number, outside: Outside): number {
+/** How many different texts, not empty, the reply has so far, by their beginnings: one of each place may be the same. */
+function differing (gathered: readonly unknown[], slot: number, length: number, outside: Outside): number {
   const texts = outside.texts ??= new Set()
   for (const text of gathered) {
-    if (typeof text === 'string' && text !== '' && texts.size < maxTexts) texts.add(`${slot} ${text.slice(0, maxTextLength)}`)
+    if (typeof text === 'string' && text !== '' && texts.size < maxTexts) texts.add(`${slot} ${text.slice(0, length)}`)
   }
   return texts.size
 }

@@ -124,6 +124,44 @@ t.test('a search that a chat asks for outside of its tools is held', async (t) =
   const reply = answer(usage, { model: 'searcher' })
   const payload = { ...asked, model: 'searcher', max_tokens: 1, web_search_options: {} }
   t.same(await serve(t, '/v1/chat/completions', payload, reply, 0.502), { served: 50, spent: 500_000_000 })
+  const told = answer({ ...usage, server_tool_use: undefined, plugins: { search: { count: 1 } } }, { model: 'searcher' })
+  const flag = { ...asked, model: 'searcher', max_tokens: 1, enable_search: true }
+  t.same(await serve(t, '/v1/chat/completions', flag, told, 0.502), { served: 50, spent: 500_000_000 })
+  const none = answer({ ...usage, server_tool_use: undefined }, { model: 'searcher' })
+  t.same(await serve(t, '/v1/chat/completions', { ...flag, enable_search: false }, none, 0.005, 1), { served: 1, spent: 0 })
+  const many = Array.from({ length: 9_000 }, () => ({ role: 'user', content: '' }))
+  t.same(await serve(t, '/v1/chat/completions', { ...flag, messages: many, stop: many }, told, 0.1, 1), { served: 0, spent: 0 })
+})
+
+t.test('a chat that its provider answers later, elsewhere, is charged what it held', async (t) => {
+  // https://docs.x.ai/developers/advanced-api-usage/deferred-chat-completions: nothing here tells what it used.
+  for (const deferred of [true, 'true', 1]) {
+    const payload = { ...asked, deferred }
+    const held = 10_000_000 + Math.ceil(JSON.stringify(payload).length / 4) * 1_000
+    const spent = { served: 50, spent: 50 * held }
+    t.same(await serve(t, '/v1/chat/completions', payload, { request_id: 'f15c114e' }, 50 * held / 1e9, 60), spent)
+  }
+  const usage = { prompt_tokens: 100, completion_tokens: 10, total_tokens: 110 }
+  const spent = { served: 1, spent: 200_000 }
+  t.same(await serve(t, '/v1/chat/completions', { ...asked, deferred: true }, answer(usage), 1, 1), spent, 'unless it tells')
+})
+
+t.test('places that Google Maps finds are held for and charged as one search', async (t) => {
+  const maps = ['a', 'b'].map((place) => ({ maps: { uri: `https://maps.google.com/?cid=${place}`, title: place } }))
+  const reply = (grounding: object): object => ({
+    candidates: [{ finishReason: 'STOP', groundingMetadata: grounding }],
+    usageMetadata: { promptTokenCount: 0, totalTokenCount: 0 },
+    modelVersion: 'searcher',
+  })
+  const found = reply({ groundingChunks: [{ web: { uri: 'x' } }, ...maps] })
+  for (const name of ['googleMaps', 'google_maps']) {
+    const payload = { contents: [{ parts: [{ text: 'Hi' }] }], tools: [{ [name]: {} }], generationConfig: { maxOutputTokens: 1 } }
+    t.same(await serve(t, '/v1beta/models/searcher:generateContent', payload, found, 0.502), { served: 50, spent: 500_000_000 }, name)
+    const both = reply({ groundingChunks: maps, webSearchQueries: ['x', 'y'] })
+    t.same(await serve(t, '/v1beta/models/searcher:generateContent', payload, both, 1, 1), { served: 1, spent: 30_000_000 })
+    const none = reply({ groundingChunks: [{ web: { uri: 'x' } }] })
+    t.same(await serve(t, '/v1beta/models/searcher:generateContent', payload, none, 1, 1), { served: 1, spent: 0 })
+  }
 })
 
 t.test('what is declared and not used costs nothing', async (t) => {

@@ -302,6 +302,18 @@ const cases: readonly Case[] = [
     served: { counts: { search: 2 } },
   },
   {
+    name: 'searches at Alibaba in a chat',
+    protocol: 'chat_completions',
+    reply: { ...chat, usage: { ...chat.usage, plugins: { search: { count: 2, strategy: 'agent' } } } },
+    served: { counts: { search: 2 } },
+  },
+  {
+    name: 'searches at Alibaba in a response',
+    protocol: 'responses',
+    reply: { ...responses, output: [], usage: { ...responses.usage, x_tools: { web_search: { count: 3 }, web_extractor: {} } } },
+    served: { counts: { search: 3 } },
+  },
+  {
     name: 'searches of an aggregator by their older name',
     protocol: 'responses',
     reply: { ...responses, usage: { ...responses.usage, server_tool_use: { web_search_requests: 4 } } },
@@ -403,6 +415,18 @@ t.test('queries of several events count once each, and more than any reply has d
   t.strictSame(streamed(['a', 'b'], ['b', 'c', '']), { search: 3 })
   const many = (from: number): string[] => Array.from({ length: 600 }, (_, index) => `query ${from + index}`)
   t.strictSame(streamed(many(0), many(600)), { search: 1_000 })
+})
+
+t.test('places of Google Maps in several events count as one search, beside queries', async (t) => {
+  const streamed = (...grounding: object[]): unknown => {
+    const events = grounding.map((groundingMetadata) => ({ ...gemini, candidates: [{ groundingMetadata }] }))
+    const bytes = Buffer.from(events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join(''))
+    return meter('generate_content.streamGenerateContent', [bytes], { 'content-type': 'text/event-stream' }).llm.usage.served?.counts
+  }
+  const found = (...uris: string[]): object => ({ groundingChunks: uris.map((uri) => ({ maps: { uri } })) })
+  t.strictSame(streamed(found('a', 'b'), found('c')), { search: 1 })
+  t.strictSame(streamed(found('a'), { webSearchQueries: ['x', 'y'] }), { search: 3 })
+  t.strictSame(streamed({ groundingChunks: [{ web: { uri: 'a' } }] }), undefined)
 })
 
 t.test('a stream of messages tells its tier at its start', async (t) => {

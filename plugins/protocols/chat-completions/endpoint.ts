@@ -24,7 +24,9 @@ export const chatCompletions = defineProtocol({
       output: {
         max: [['max_completion_tokens'], ['max_tokens']],
         choices: [['n']],
-        tools: [{ unit: 'search', names: webSearchNames, most: null, fields: ['web_search_options'] }],
+        tools: [{ unit: 'search', names: webSearchNames, most: null, fields: ['web_search_options', 'enable_search'] }],
+        // At xAI: https://docs.x.ai/developers/advanced-api-usage/deferred-chat-completions
+        goesOn: ['deferred'],
       },
     },
   ],

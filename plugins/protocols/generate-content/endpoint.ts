@@ -7,6 +7,7 @@ import { generateContentUsage } from './usage.js'
 
 const searchTools = [
   'googleSearch', 'google_search', 'googleSearchRetrieval', 'google_search_retrieval', 'enterpriseWebSearch', 'enterprise_web_search',
+  'googleMaps', 'google_maps',
 ]
 
 const output = {

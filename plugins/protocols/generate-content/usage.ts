@@ -1,6 +1,9 @@
 import { nowhere, plainCount, vertexTier, type ServedRules } from '../served-rules.js'
 import { noCounts, type UsageRules } from '../usage-rules.js'
 
+/** A request that is answered from Google Maps is charged once for that (https://ai.google.dev/gemini-api/docs/maps-grounding). */
+const places = 'candidates.*.groundingMetadata.groundingChunks.*.maps.uri[]'
+
 /**
  * https://ai.google.dev/gemini-api/docs/priority-inference: the tier that served a request is in a header; on Vertex AI in `trafficType`.
  * Searches with grounding, of images too, are charged by query: each distinct one that is not empty
@@ -27,7 +30,10 @@ const served: ServedRules = {
     {
       ...plainCount,
       unit: 'search',
-      reply: ['candidates.*.groundingMetadata.webSearchQueries.*[]', 'candidates.*.groundingMetadata.imageSearchQueries.*[]'],
+      reply: [
+        'candidates.*.groundingMetadata.webSearchQueries.*[]', 'candidates.*.groundingMetadata.imageSearchQueries.*[]', places,
+      ],
+      once: [places],
     },
   ],
   cost: [],

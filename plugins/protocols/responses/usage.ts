@@ -7,7 +7,10 @@ const alsoInEvents = (...paths: readonly string[]): string[] => [...paths, ...pa
 
 /** A call of the search tool that opens a page or searches in it is not charged as a search. */
 const otherActions = ['open_page', 'find_in_page', 'find']
-/** Searches charged as the provider itself counts them: OpenAI, Perplexity, xAI (https://docs.x.ai/developers/tools/tool-usage-details). */
+/**
+ * Searches charged as the provider itself counts them: OpenAI, Alibaba, Perplexity, xAI
+ * (https://docs.x.ai/developers/tools/tool-usage-details).
+ */
 const searchCounts = alsoInEvents('tool_usage.web_search.num_requests')
 const byTool = 'server_side_tool_usage_details'
 /**
@@ -25,7 +28,7 @@ const served: ServedRules = {
     {
       ...plainCount,
       unit: 'search',
-      usage: [...openaiSearches, `${byTool}.web_search_calls`, 'tool_calls_details.search_web.invocation'],
+      usage: [...openaiSearches, `${byTool}.web_search_calls`, 'tool_calls_details.search_web.invocation', 'x_tools.web_search.count'],
       reply: [...searchCounts, ...typesOfOutput],
       is: 'web_search_call',
       but: { reply: alsoInEvents('output.*.action.type[]'), is: otherActions },
