@@ -75,15 +75,15 @@ const portBehind = /^(?:([\d.]+):\d+|\[([\da-f:.]+)\](?::\d+)?)$/i
  * some proxies append is ignored. Everything that is no address counts as one caller, `unknown`.
  */
 export function networkOf (written: string): string {
-  const address = isIP(written) === 0 ? written.replace(portBehind, '$1$2') : written
+  const address = written.replace(portBehind, '$1$2')
   const version = isIP(address)
   if (version !== 6) return version === 4 ? address : 'unknown'
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)
   if (mapped?.[1] !== undefined) return mapped[1]
-  const [head = '', tail] = address.replace(/%.*$/, '').split('::')
+  const [head = '', tail = ''] = address.replace(/%.*/, '').split('::')
   const first = groupsOf(head)
-  const last = groupsOf(tail ?? '')
-  const zeros = tail === undefined ? [] : Array<string>(Math.max(0, 8 - first.length - last.length)).fill('0')
+  const last = groupsOf(tail)
+  const zeros = Array<string>(8 - first.length - last.length).fill('0')
   return `${[...first, ...zeros, ...last].slice(0, 4).map((group) => parseInt(group, 16).toString(16)).join(':')}::/64`
 }
 

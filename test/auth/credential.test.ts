@@ -31,6 +31,7 @@ const bad: Record<string, [shape: Shape, code: string]> = {
   'as long as may be': [(name, scheme) => [name, scheme + 'x'.repeat(4_096)], 'invalid_api_key'],
   'too long': [(name, scheme) => [name, scheme + 'x'.repeat(4_097)], 'malformed_api_key'],
   unknown: [(name, scheme) => [name, `${scheme}sk-nobody`], 'invalid_api_key'],
+  'a scheme in other letters': [(name, scheme) => [name, scheme === '' ? 'a b' : `Xearer ${A}`], 'malformed_api_key'],
 }
 
 const sources: readonly [target: Target, name: string, scheme: string][] = [
@@ -145,4 +146,11 @@ t.test('two different keys are counted, or rejected', async (t) => {
     })).statusCode,
     200
   )
+  const several = await build(t, { optionalSources: ['gemini-bearer'] })
+  await several.app.inject({
+    method: 'POST',
+    url: '/v1beta/models/m:generateContent?key=sk-chat',
+    headers: { 'x-goog-api-key': 'sk-gemini', authorization: 'Bearer sk-gemini' },
+  })
+  t.strictSame(several.counted, ['generate_content conflict', 'hit'], 'though a third one is the first again')
 })

@@ -13,13 +13,20 @@ function key (id: string, group = 'g'): Key {
 interface Rig {
   cache: KeyCache
   told: string[]
+  /** How long the look-ups took. */
+  seconds: number[]
   clock: { now: number }
 }
 
 function build (options: Partial<KeyCacheOptions> = {}): Rig {
   const told: string[] = []
+  const seconds: number[] = []
   const clock = { now: 1_000 }
-  return { cache: new KeyCache({ ...defaults, ...options }, (result) => told.push(result), () => clock.now), told, clock }
+  const onLookup = (result: string, took?: number): void => {
+    told.push(result)
+    if (took !== undefined) seconds.push(took)
+  }
+  return { cache: new KeyCache({ ...defaults, ...options }, onLookup, () => clock.now), told, seconds, clock }
 }
 
 /** A store whose answers are given by hand. */
@@ -76,6 +83,7 @@ t.test('an unknown key is remembered for a shorter time, in a place of its own',
   t.equal(cache.peek('good'), null, 'a key that is gone')
   await cache.load('good', async () => key('b'))
   t.match(cache.peek('good'), { id: 'b' }, 'a key that is back')
+  t.strictSame(cache.sizes, { positive: 1, negative: 9 }, 'in one place alone')
 })
 
 t.test('a thousand requests with one key ask the store once', async (t) => {
@@ -105,6 +113,30 @@ t.test('an answer that was under way when its key changed is asked for again', a
     t.match(cache.peek('d'), { group: 'other' }, 'the old one is never served')
     cache.invalidate({ digest: 'd' })
   }
+})
+
+t.test('a change that is told while the store is being asked counts, too', async (t) => {
+  const { cache } = build()
+  let asked = 0
+  const load: Load = async () => {
+    asked += 1
+    if (asked === 1) cache.invalidate({ digest: 'd' })
+    return key('a', asked === 1 ? 'old' : 'new')
+  }
+  t.match(await cache.load('d', load), { group: 'new' })
+})
+
+t.test('how long the store took is told, whether it answered or not', async (t) => {
+  const { cache, seconds, clock } = build()
+  const { load, answer, fail } = store()
+  for (const end of [() => answer(key('a')), () => fail(new Error('down'))]) {
+    const loading = cache.load('d', load)
+    await turn()
+    clock.now += 250
+    end()
+    await loading
+  }
+  t.strictSame(seconds, [0.25, 0.25])
 })
 
 t.test('a change of another key sends nobody back', async (t) => {
@@ -242,6 +274,13 @@ t.test('it runs on the process\'s own clock', async (t) => {
   const cache = new KeyCache(defaults, () => {})
   await cache.load('d', async () => key('a'))
   t.match(cache.peek('d'), { id: 'a' })
+})
+
+t.test('of several keys that were revoked, each is asked for at once', async (t) => {
+  const { cache } = build({ maxLoadsPerSecond: 2 })
+  for (const id of ['a', 'b']) await cache.load(id, async () => key(id))
+  for (const id of ['a', 'b']) cache.invalidate({ id })
+  for (const id of ['a', 'b']) t.equal(await cache.load(id, async () => null), null, id)
 })
 
 t.test('a key that was revoked is asked for no more often than one that never was', async (t) => {

@@ -146,3 +146,22 @@ t.test('a host\'s store in JavaScript may answer at once', async (t) => {
   const reply = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: { authorization: 'Bearer sk-0123456789' } })
   t.match([reply.statusCode, reply.json()], [401, { error: { code: 'invalid_api_key' } }])
 })
+
+t.test('a key of the options is not looked up anywhere else, and where there is no table, no key is', async (t) => {
+  let asked = 0
+  const lookup = async (): Promise<null> => { asked += 1; return null }
+  const ask = async (options: Parameters<typeof build>[1], value: string): Promise<unknown[]> => {
+    const { app, counted } = await build(t, options)
+    const headers = { authorization: `Bearer ${value}` }
+    const statuses = []
+    for (let i = 0; i < 2; i += 1) {
+      statuses.push((await app.inject({ method: 'POST', url: '/v1/chat/completions', headers })).statusCode)
+    }
+    return [statuses, counted.filter((result) => !result.includes(' '))]
+  }
+  t.strictSame(await ask({ lookup }, 'sk-chat'), [[200, 200], ['hit', 'hit']])
+  t.equal(asked, 0)
+  t.strictSame(await ask({}, 'wrong'), [[401, 401], ['miss', 'miss']])
+  t.strictSame(await ask({ lookup }, 'wrong'), [[401, 401], ['miss', 'negative_hit']])
+  t.equal(asked, 1)
+})

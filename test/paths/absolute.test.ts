@@ -85,6 +85,10 @@ t.test('an unknown path is told without the address before it', async (t) => {
   const reply = await askOnce(url, ['GET http://h/v1/unknown?key=c4nary HTTP/1.1', 'host: h'])
   t.match(reply.body, 'Unknown request URL: GET /v1/unknown.')
   t.notMatch(reply.body, 'c4nary')
-  t.match((await askOnce(url, ['GET http://other/v1/unknown HTTP/1.1', 'host: h'])).body, 'Unknown request URL: GET /v1/unknown.')
+  for (const target of ['http://other/v1/unknown', 'HTTP://other/v1/unknown?a=b', '/v1/unknown?a=b']) {
+    t.match((await askOnce(url, [`GET ${target} HTTP/1.1`, 'host: h'])).body, 'Unknown request URL: GET /v1/unknown.', target)
+  }
+  const pasted = await askOnce(url, ['GET /v1/http://h/v1/unknown HTTP/1.1', 'host: h'])
+  t.match(pasted.body, 'Unknown request URL: GET /v1/http://h/v1/unknown.', 'one that is pasted into a path is told')
   t.match((await askOnce(url, ['GET http://other/own HTTP/1.1', 'host: h'])).body, '{"llm":null}', 'what is the host\'s stays the host\'s')
 })

@@ -256,6 +256,8 @@ t.test('a doubled path and a wrong method are refused, with what would be right'
   ])
   const answers = await app.inject({ method: 'PUT', url: '/v1/responses/resp_1' })
   t.equal(answers.headers.allow, 'GET, HEAD, DELETE')
+  const action = await app.inject({ method: 'POST', url: '/v1beta/models/m:dream' })
+  t.match([action.statusCode, action.json()], [404, { error: { message: /joined by a colon: .*\bgenerateContent, / } }])
   t.equal(seen.length, 0)
 })
 

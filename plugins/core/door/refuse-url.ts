@@ -5,6 +5,7 @@ import type { Gateway } from '../gateway.js'
 import { showRefused } from '../call/identify.js'
 import { ownAddress } from './own-address.js'
 import { knownActions } from '../url/match.js'
+import { withoutQuery } from '../url/query.js'
 import type { UrlRefusal } from '../url/refusal.js'
 
 /**
@@ -17,7 +18,7 @@ export function refuseUrl (
 ): FastifyReply {
   const { code, family, url, allow = [] } = refusal
   showRefused(request, refusal)
-  const path = url.replace(/\?.*/s, '').replace(/^https?:\/\/[^/]*/i, '')
+  const path = withoutQuery(url).replace(/^https?:\/\/[^/]*/i, '')
   const values = { method: request.method, path, baseUrl: family.baseUrl(ownAddress(request)), known: knownActions.join(', ') }
   const error = gatewayError(answeredAs(code), values, {
     headers: allow.length === 0 ? {} : { allow: allow.join(', ') },

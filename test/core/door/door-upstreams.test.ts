@@ -147,7 +147,7 @@ t.test('what a mount with proxyOptions() sends past their handler goes nowhere',
 t.test('a mount whose transport does not go to the upstreams of groups fails the start', async (t) => {
   const routed: LlmGatewayOptions = {
     ...ownOptions('http://127.0.0.1:9'),
-    groups: { all: { protocols: everyProtocol, routes: [{ models: ['m'], upstream: 'own' }] } },
+    groups: { none: { protocols: [] }, all: { protocols: everyProtocol, routes: [{ models: ['m'], upstream: 'own' }] } },
     keys: [{ id: 'caller', group: 'all', secret }],
   }
   for (const [name, transport] of Object.entries(transports)) {

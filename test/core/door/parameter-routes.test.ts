@@ -56,6 +56,21 @@ t.test('what such a route sends to an endpoint in other letters is asked for a k
   t.equal((await app.inject('/v1/users')).statusCode, 200)
 })
 
+t.test('a host\'s route in front of the wildcard of an endpoint sends nothing unasked', async (t) => {
+  const { app, upstream } = await start(t, {}, (app) => app.post('/v1beta/models/:name', (request, reply) => { reply.from(request.url) }))
+  t.equal((await app.inject({ method: 'POST', url: '/v1beta/models/a$' })).statusCode, 404)
+  t.equal((await app.inject({ method: 'POST', url: '/v1beta/models/m:generateContent' })).statusCode, 401)
+  t.strictSame(upstream.seen, [])
+})
+
+t.test('a mount with a parameter, at a path that no endpoint has, is the host\'s, with all that is below it', async (t) => {
+  const { app, upstream } = await start(t, {}, (app, upstream) => (
+    app.register(httpProxy, { upstream, prefix: '/api/:tenant', rewritePrefix: '/v1' })
+  ))
+  for (const url of ['/api/a', '/api/a/users']) t.equal((await app.inject({ method: 'POST', url })).statusCode, 200, url)
+  t.strictSame(upstream.seen.map(({ url }) => url), ['/v1', '/v1/users'])
+})
+
 t.test('without keys it is sent, as nobody is kept out', async (t) => {
   const upstream = await startUpstream(t)
   upstream.respond = () => ({ body: {} })
