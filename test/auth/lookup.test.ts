@@ -91,6 +91,8 @@ t.test('a host\'s lookup that says nothing clear opens nothing', async (t) => {
     'a date as text': [{ id: 'a', group: 'chat', expiresAt: '2020-01-01T00:00:00Z' }, 503],
     'no number': [{ id: 'a', group: 'chat', expiresAt: NaN }, 503],
     'a limit as text': [{ id: 'a', group: 'chat', limits: { balance: '5' } }, 503],
+    'a label with a comma': [{ id: 'a', group: 'chat', labels: { team: 'a,b' } }, 503],
+    'null for labels': [{ id: 'a', group: 'chat', labels: null }, 200],
     'a limit of another name': [{ id: 'a', group: 'chat', limits: { rpm: 5 } }, 503],
   }
   const log: string[] = []
