@@ -66,19 +66,19 @@ function guard (app: FastifyInstance, gateway: Gateway, authenticator: Authentic
     if (routeOf(llm, request) === 'host') dropCredentials(request.raw.headers)
     const verdict = checkModel(llm, request.raw.headers)
     llm.auth.admitted = verdict === null
-    conclude(gateway, verdict, llm, request, reply, done)
+    conclude(gateway, verdict, llm, reply, done)
   })
 
   function ask (llm: ModelCall, request: FastifyRequest, reply: FastifyReply, passed: () => void): void {
     const verdict = authenticator.check(llm, request)
-    if (verdict instanceof Promise) verdict.then((later) => conclude(gateway, later, llm, request, reply, passed))
-    else conclude(gateway, verdict, llm, request, reply, passed)
+    if (verdict instanceof Promise) verdict.then((later) => conclude(gateway, later, llm, reply, passed))
+    else conclude(gateway, verdict, llm, reply, passed)
   }
 }
 
 /** Lets the request go on where there is no refusal; else answers it. */
 function conclude (
-  { recorder }: Gateway, refusal: GatewayError | null, llm: ModelCall, request: FastifyRequest, reply: FastifyReply, passed: () => void
+  { recorder }: Gateway, refusal: GatewayError | null, llm: ModelCall, reply: FastifyReply, passed: () => void
 ): void {
   // The caller left while its key was looked up. A reply of HTTP/2 does not tell.
   if (llm.settled) return
@@ -88,7 +88,7 @@ function conclude (
     return
   }
   if (refusal.outcome === 'auth_error' || refusal.code === 'too_many_auth_failures') recorder.authFailed(llm.protocol, refusal.code)
-  refuse(request, reply, llm.endpoint.family, refusal)
+  refuse(reply, llm.endpoint.family, refusal)
 }
 
 /**

@@ -37,7 +37,7 @@ async function registerCosts (app: FastifyInstance, options: CostsOptions): Prom
         return
       }
       gateway.recorder.limitRejected(llm.auth.group?.id ?? 'none', 'price')
-      refuse(request, reply, llm.endpoint.family, gatewayError('model_not_priced'))
+      refuse(reply, llm.endpoint.family, gatewayError('model_not_priced'))
     })
   }
   if (header) addCostHeader(app, (llm) => costOf(table, llm, factorOf(llm.routing.upstream))?.exact.amount ?? null)

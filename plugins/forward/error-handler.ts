@@ -12,5 +12,5 @@ export function nativeErrorHandler (error: unknown, request: FastifyRequest, rep
   if (known.statusCode >= 500) writeLog(request.log, 'error', { err: error }, 'model request failed')
   // A hook of the host may have failed before any of ours ran.
   const llm = identify(gatewayOf(request.server), request, reply)
-  return llm instanceof ModelCall ? refuse(request, reply, llm.endpoint.family, known) : reply.code(known.statusCode).send(known)
+  return llm instanceof ModelCall ? refuse(reply, llm.endpoint.family, known) : reply.code(known.statusCode).send(known)
 }

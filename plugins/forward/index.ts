@@ -70,7 +70,7 @@ function forwardCall (
   gateway: Gateway, dispatcher: UpstreamDispatcher, llm: ModelCall, request: FastifyRequest, reply: FastifyReply
 ): void {
   const destination = gateway.destinationOf(llm)
-  if (destination === null || !isLetIn(gateway, llm)) refuse(request, reply, llm.endpoint.family, gatewayError('internal_error'))
+  if (destination === null || !isLetIn(gateway, llm)) refuse(reply, llm.endpoint.family, gatewayError('internal_error'))
   else relay(dispatcher, destination, { gateway, llm, request, reply, destination, streamOnly: false, rewriteHeaders: null })
 }
 

@@ -26,7 +26,7 @@ function answer (error: Error | null, from: ExchangeReply | undefined, { llm, re
     if (!(error instanceof GatewayError)) {
       writeLog(request.log, 'warn', { reason: String(error), code: Reflect.get(Object(error), 'code') }, 'the upstream gave no reply')
     }
-    refuse(request, reply, family, fromTransport(error))
+    refuse(reply, family, fromTransport(error))
     return
   }
   const { statusCode, headers, body } = from
@@ -38,7 +38,7 @@ function answer (error: Error | null, from: ExchangeReply | undefined, { llm, re
     return
   }
   if (!Buffer.isBuffer(body)) body.resume()
-  if (failure !== null) refuse(request, reply, family, failure)
+  if (failure !== null) refuse(reply, family, failure)
   // Over HTTP/2 Node ends a reply to HEAD with its head, and emits no end if a body is still to come.
   else reply.code(statusCode).send(null)
 }

@@ -54,9 +54,7 @@ export function leftAlone (options: FastifyReplyFromHooks): FastifyReplyFromHook
 function ownOptions (mounted: MountedCall, options: FastifyReplyFromHooks, progress: Progress): FastifyReplyFromHooks {
   const { llm, request, reply, destination } = mounted
   const body = llm.body.outgoing ?? llm.body.bytes
-  const onError = options.onError ?? ((_reply, { error }) => refuse(
-    request, reply, llm.endpoint.family, fromTransport(error.cause ?? error)
-  ))
+  const onError = options.onError ?? ((_reply, { error }) => refuse(reply, llm.endpoint.family, fromTransport(error.cause ?? error)))
   const sent = body === null ? {} : { body, contentType: request.headers['content-type'] ?? 'application/json' }
   // If the gateway chooses the upstream, it also decides how often to send: reply-from would send a GET that got 503 eleven times at
   // once. A host's own function overrides this.
@@ -89,14 +87,14 @@ function refuseUnsent ({ llm, request, reply, destination }: MountedCall): void 
   const what = 'the mount has an undici, http or http2 of its own, or a reply-from that is not known: its requests would not go to the ' +
     'upstream of their group, and are refused'
   request.log.error({ mount: request.routeOptions.url, upstream: destination?.name }, what)
-  refuse(request, reply, llm.endpoint.family, gatewayError('internal_error'))
+  refuse(reply, llm.endpoint.family, gatewayError('internal_error'))
 }
 
-function pass ({ llm, request, reply }: MountedCall, body: unknown): void {
+function pass ({ llm, reply }: MountedCall, body: unknown): void {
   if (!isPage(reply.statusCode, { 'content-type': reply.getHeader('content-type') })) {
     reply.send(body)
     return
   }
   if (body instanceof Readable) body.resume()
-  refuse(request, reply, llm.endpoint.family, upstreamError(reply.statusCode))
+  refuse(reply, llm.endpoint.family, upstreamError(reply.statusCode))
 }

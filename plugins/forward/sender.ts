@@ -35,7 +35,7 @@ export function createSender (dispatcher: UpstreamDispatcher): Sender {
         { mount: request.routeOptions.url },
         'nobody was asked for a key here, or the group names an upstream that is not there: nothing was sent'
       )
-      refuse(request, reply, llm.endpoint.family, gatewayError('internal_error'))
+      refuse(reply, llm.endpoint.family, gatewayError('internal_error'))
     } else if (send(mounted, dest, options) && destination !== null && rewritesOnlyReplies(options)) {
       shortcuts.set(request.server, { dispatcher, rewriteHeaders: options.rewriteHeaders ?? null })
     }

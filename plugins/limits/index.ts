@@ -2,7 +2,7 @@
  * One atomic decision once the body is known: a place, and the tokens that the request may use. Two if the body is large or
  * has no declared length: a place before it is read, its tokens after. Settled once, at the request's end, to what was really used.
  */
-import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyPluginAsync, FastifyReply } from 'fastify'
 import fp from 'fastify-plugin'
 import type { GatewayError } from '../core/errors/gateway-error.js'
 import { refuse } from '../core/errors/refuse.js'
@@ -80,13 +80,13 @@ function enforce (app: FastifyInstance, gate: Gate): void {
   app.addHook('onRequest', function llmGatewayLimits (request, reply, done) {
     const llm = modelCallOf(request)
     if (llm === null) done()
-    else follow(gate.enter(llm, request), llm, request, reply, done)
+    else follow(gate.enter(llm, request), llm, reply, done)
   })
 
   app.addHook('preHandler', function llmGatewayLimits (request, reply, done) {
     const llm = modelCallOf(request)
     if (llm === null) done()
-    else follow(gate.hold(llm, request), llm, request, reply, done)
+    else follow(gate.hold(llm, request), llm, reply, done)
   })
 }
 
@@ -129,16 +129,15 @@ function gauges (recorder: Recorder, remaining: Remaining): Array<() => void> {
 }
 
 function follow (
-  verdict: GatewayError | null | Promise<GatewayError | null>, llm: ModelCall, request: FastifyRequest, reply: FastifyReply,
-  done: () => void
+  verdict: GatewayError | null | Promise<GatewayError | null>, llm: ModelCall, reply: FastifyReply, done: () => void
 ): void {
   if (verdict === null) done()
   else if (verdict instanceof Promise) {
     verdict.then((later) => {
       // The caller left while the store was asked: its request is settled, and goes no further.
-      if (!llm.settled) follow(later, llm, request, reply, done)
+      if (!llm.settled) follow(later, llm, reply, done)
     })
-  } else refuse(request, reply, llm.endpoint.family, verdict)
+  } else refuse(reply, llm.endpoint.family, verdict)
 }
 
 /**

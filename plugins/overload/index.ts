@@ -3,7 +3,7 @@
  * The check that no key takes the others' share comes after auth, when the key is known.
  */
 import { totalmem } from 'node:os'
-import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyPluginAsync, FastifyReply } from 'fastify'
 import fp from 'fastify-plugin'
 import { BodyMemory } from '../core/body/body-memory.js'
 import { overloaded } from '../core/errors/overloaded.js'
@@ -60,7 +60,7 @@ async function registerPressure (app: FastifyInstance, options: OverloadOptions)
     const reason = llm === null ? null : reasonNow()
     if (llm === null || (reason === null && !isAbove)) done()
     // A connection was counted when it was accepted.
-    else shed(gateway, llm, reason, request, reply)
+    else shed(gateway, llm, reason, reply)
   })
 
   function reasonNow (): ShedReason | null {
@@ -85,7 +85,7 @@ async function registerOverload (app: FastifyInstance, options: OverloadOptions)
     const llm = modelCallOf(request)
     const reason = llm === null ? null : active.enter(llm)
     if (llm === null || reason === null) done()
-    else shed(gateway, llm, reason, request, reply)
+    else shed(gateway, llm, reason, reply)
   })
 }
 
@@ -99,10 +99,10 @@ function memoryBytes (): number {
   return Math.min(...[totalmem(), process.constrainedMemory()].filter((bytes) => bytes > 0))
 }
 
-function shed (gateway: Gateway, llm: ModelCall, reason: ShedReason | null, request: FastifyRequest, reply: FastifyReply): void {
+function shed (gateway: Gateway, llm: ModelCall, reason: ShedReason | null, reply: FastifyReply): void {
   if (reason !== null) gateway.recorder.shed(reason)
   // A connection above the maximum is closed at once: its upload is not awaited.
-  refuse(request, reply, llm.endpoint.family, overloaded(isExcess(request.raw) ? { connection: 'close' } : {}))
+  refuse(reply, llm.endpoint.family, overloaded(isExcess(reply.request.raw) ? { connection: 'close' } : {}))
 }
 
 /** The checks that need no key: registered before auth, a refusal costs less. */

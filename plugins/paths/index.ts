@@ -46,7 +46,7 @@ async function registerPaths (app: FastifyInstance, options: PathsOptions): Prom
       }
       identify(gateway, request, reply)
       if (hasDoubtfulFraming(raw)) {
-        refuse(request, reply, read.endpoint.family, gatewayError('bad_request', {}, { headers: { connection: 'close' } }))
+        refuse(reply, read.endpoint.family, gatewayError('bad_request', {}, { headers: { connection: 'close' } }))
         return
       }
       if (read.repair !== null) gateway.recorder.pathNormalized(read.protocol, read.repair)

@@ -79,7 +79,7 @@ function notFound (request: FastifyRequest, reply: FastifyReply): FastifyReply {
 /** Refuses what cannot be read, in the envelope that its headers indicate. */
 function refuseUnread (request: FastifyRequest, reply: FastifyReply, status: number): void {
   const error = gatewayError('bad_request', {}, { status, headers: { connection: 'close' } })
-  refuse(request, reply, familyOf({ headers: request.headers }), error)
+  refuse(reply, familyOf({ headers: request.headers }), error)
 }
 
 /** An app that fails to start is closed. */
@@ -133,7 +133,7 @@ function watchLife (app: FastifyInstance, live: LiveRequests, life: GatewayParts
       return
     }
     live.add(llm)
-    if (life.draining) refuse(request, reply, llm.endpoint.family, gatewayError('shutting_down', {}, { headers: { connection: 'close' } }))
+    if (life.draining) refuse(reply, llm.endpoint.family, gatewayError('shutting_down', {}, { headers: { connection: 'close' } }))
     else done()
   })
 }

@@ -79,7 +79,7 @@ function answerWithoutUpstream (app: FastifyInstance, router: Router, choosesFor
     }
     const answer = modelsAnswer(llm, router) ?? router.refusal(llm)
     if (answer === null) done()
-    else if (answer instanceof GatewayError) refuse(request, reply, llm.endpoint.family, answer)
+    else if (answer instanceof GatewayError) refuse(reply, llm.endpoint.family, answer)
     else {
       cutUntaken(reply)
       const caching = reply.getHeader('cache-control') ?? 'no-store'

@@ -42,7 +42,7 @@ function refuseHiding (app: FastifyInstance): void {
     const llm = modelCallOf(request)
     const hidden = llm === null ? null : checkHiding(llm, request.headers)
     if (hidden === null || llm === null) done()
-    else refuse(request, reply, llm.endpoint.family, hidden)
+    else refuse(reply, llm.endpoint.family, hidden)
   })
 }
 
@@ -72,7 +72,7 @@ function openTaps (app: FastifyInstance, gateway: Gateway, mayAsk: MayAsk): void
     const watchFor = (isAsked: boolean): void => {
       if (isAsked) llm.openTap = openAsked(llm, rules)
     }
-    withBody(request, reply, llm, () => {
+    withBody(reply, llm, () => {
       const asked = askFor(llm, request.raw.headers, rules)
       return asked instanceof Promise ? asked.then(watchFor) : watchFor(asked)
     }, done)
@@ -87,7 +87,7 @@ function tapHostReplies (app: FastifyInstance, gateway: Gateway): void {
     else if (typeof payload === 'string' || Buffer.isBuffer(payload)) done(null, tapWhole(reply, llm, payload))
     else {
       const body = streamOf(payload, reply)
-      done(null, body === null ? payload : watch(gateway, request, reply, llm, body))
+      done(null, body === null ? payload : watch(gateway, reply, llm, body))
     }
   })
 }

@@ -1,6 +1,6 @@
 import { AsyncResource } from 'node:async_hooks'
 import { Readable } from 'node:stream'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyReply } from 'fastify'
 import { collectBody, declaredLength } from '../core/body/collect-body.js'
 import { refuse } from '../core/errors/refuse.js'
 import { gatewayOf } from '../core/gateway.js'
@@ -14,7 +14,8 @@ type Ask = () => void | Promise<void>
  * that usage can be asked for in it. `ask` runs once `llm.body` is set, or cannot be on this route; then what is to be
  * sent replaces the stream. A body above the cap is refused.
  */
-export function withBody (request: FastifyRequest, reply: FastifyReply, llm: ModelCall, ask: Ask, done: () => void): void {
+export function withBody (reply: FastifyReply, llm: ModelCall, ask: Ask, done: () => void): void {
+  const { request } = reply
   const { body } = request
   if (llm.body.bytes !== null || !(body instanceof Readable)) {
     afterwards(llm, ask(), done)
@@ -24,7 +25,7 @@ export function withBody (request: FastifyRequest, reply: FastifyReply, llm: Mod
   const scope = new AsyncResource('llm-gateway.body')
   collectBody(body, declaredLength(request.headers['content-length']), llm, (error, bytes) => {
     if (error !== null) {
-      refuse(request, reply, llm.endpoint.family, error)
+      refuse(reply, llm.endpoint.family, error)
       return
     }
     llm.body.bytes = bytes

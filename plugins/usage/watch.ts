@@ -1,6 +1,6 @@
 import { performance } from 'node:perf_hooks'
 import { pipeline, Transform, type Readable, type TransformCallback } from 'node:stream'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyReply } from 'fastify'
 import { fromTransport } from '../core/errors/foreign.js'
 import { StreamCutError } from '../core/errors/reply-errors.js'
 import { isEventStream } from '../core/reply/event-stream.js'
@@ -14,7 +14,7 @@ import type { ReplyTap } from '../core/types.js'
  * Puts a tap on a reply that a mount of the host sends as a stream, if it has usage. Bytes pass in the turn in which they come;
  * `pipeline` passes backpressure and errors in both directions.
  */
-export function watch (gateway: Gateway, request: FastifyRequest, reply: FastifyReply, llm: ModelCall, body: Readable): Readable {
+export function watch (gateway: Gateway, reply: FastifyReply, llm: ModelCall, body: Readable): Readable {
   const { openTap } = llm
   const tap = openTap?.(reply.statusCode, reply.getHeaders()) ?? null
   if (openTap !== null) noteReply(llm, reply)
@@ -40,7 +40,7 @@ export function watch (gateway: Gateway, request: FastifyRequest, reply: Fastify
   cutWith(through, reply, llm)
   pipeline(body, through, (error) => {
     if (error != null) breakOff(llm, tap, error, isLeft)
-    releaseHold(gateway, request, llm)
+    releaseHold(gateway, reply.request, llm)
   })
   return through
 }

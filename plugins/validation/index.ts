@@ -59,7 +59,7 @@ async function registerValidation (app: FastifyInstance, options: ValidationOpti
       done()
       return
     }
-    follow(checker.check(llm, request.headers, bodyOf(llm)), llm, request, reply, () => {
+    follow(checker.check(llm, request.headers, bodyOf(llm)), llm, reply, () => {
       // A large body was sent to a thread and back, and is another object now.
       request.body = llm.body.bytes
       done()
@@ -77,7 +77,7 @@ function beforeBody (
 ): void {
   llm.body.maxBytes = parts.rules.maxBodyBytesOf(llm.endpoint.id)
   const type = readMediaType(llm.endpoint, request.headers)
-  if (type instanceof BodyRefusal) refuseBody(llm, request, reply, type)
+  if (type instanceof BodyRefusal) refuseBody(llm, reply, type)
   else if (routeOf(llm, request) === 'own') done()
   else takeBody(parts.checker, llm, request, reply, payload, done)
 }
@@ -93,11 +93,11 @@ function takeBody (
   collectBody(payload, declaredLength(headers['content-length']), llm, (error, body) => {
     llm.times.bodyAt = performance.now()
     if (error !== null) {
-      refuse(request, reply, llm.endpoint.family, error)
+      refuse(reply, llm.endpoint.family, error)
       return
     }
     llm.body.bytes = body
-    follow(checker.check(llm, headers, body), llm, request, reply, () => {
+    follow(checker.check(llm, headers, body), llm, reply, () => {
       // It was answered here, and undici refuses to pass it on.
       if (headers.expect !== undefined) delete headers.expect
       scope.runInAsyncScope(done, null, null, replay(bodyOf(llm)))
@@ -107,14 +107,14 @@ function takeBody (
 
 /** Continues with a valid body, at once or as soon as the check is done. */
 function follow (
-  verdict: BodyRefusal | null | Promise<BodyRefusal | null>, llm: ModelCall, request: FastifyRequest, reply: FastifyReply, goOn: () => void
+  verdict: BodyRefusal | null | Promise<BodyRefusal | null>, llm: ModelCall, reply: FastifyReply, goOn: () => void
 ): void {
   if (verdict === null) goOn()
-  else if (verdict instanceof BodyRefusal) refuseBody(llm, request, reply, verdict)
+  else if (verdict instanceof BodyRefusal) refuseBody(llm, reply, verdict)
   else {
     verdict.then((later) => {
       // If the caller left during the check, its request is settled, and is not continued.
-      if (!llm.settled) follow(later, llm, request, reply, goOn)
+      if (!llm.settled) follow(later, llm, reply, goOn)
     })
   }
 }
@@ -123,9 +123,9 @@ function bodyOf ({ body }: ModelCall): Buffer {
   return body.bytes ?? nothing
 }
 
-function refuseBody (llm: ModelCall, request: FastifyRequest, reply: FastifyReply, { keyword, error }: BodyRefusal): void {
-  gatewayOf(request.server).recorder.validationFailed(llm.protocol, keyword)
-  refuse(request, reply, llm.endpoint.family, error)
+function refuseBody (llm: ModelCall, reply: FastifyReply, { keyword, error }: BodyRefusal): void {
+  gatewayOf(reply.server).recorder.validationFailed(llm.protocol, keyword)
+  refuse(reply, llm.endpoint.family, error)
 }
 
 /** Checks request bodies against what their endpoint needs, before anything is sent: 415, 413 or 400 (docs/configuration.md). */

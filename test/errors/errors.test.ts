@@ -275,7 +275,7 @@ t.test('transport failures are told by kind', async (t) => {
 async function refusing (t: { teardown: (close: () => unknown) => unknown }, server: FastifyServerOptions = {}): Promise<string> {
   const app = Fastify(server)
   t.teardown(() => app.close())
-  app.addHook('onRequest', (request, reply) => { refuse(request, reply, families.openai, gatewayError('missing_api_key')) })
+  app.addHook('onRequest', (_request, reply) => { refuse(reply, families.openai, gatewayError('missing_api_key')) })
   app.post('/', async () => ({}))
   app.get('/', async () => ({}))
   return await listen(app)

@@ -161,7 +161,7 @@ t.test('a large body that is not what it was said to be is left alone', async (t
 t.test('a caller that leaves while its large body is asked in is not sent on', async (t) => {
   const llm = requestFor('chat_completions')
   llm.settled = true
-  withBody(Object({ body: null }), Object({}), llm, async () => {}, () => t.fail('it went on'))
+  withBody(Object({ request: { body: null } }), llm, async () => {}, () => t.fail('it went on'))
   await new Promise(setImmediate)
 })
 

@@ -119,7 +119,7 @@ function meetUpgrade (
   const llm = read instanceof ModelCall ? read : socketCall(request, read ?? unknownUrl(request))
   beginRequest(gateway, request, reply, llm)
   const refuseUpgrade = (): void => {
-    refuse(request, reply, llm.endpoint.family, gatewayError('upgrade_required', {}, { headers: { upgrade: 'HTTP/1.1' } }))
+    refuse(reply, llm.endpoint.family, gatewayError('upgrade_required', {}, { headers: { upgrade: 'HTTP/1.1' } }))
   }
   if (ask === null) refuseUpgrade()
   else ask(llm, request, reply, refuseUpgrade)

@@ -25,7 +25,7 @@ export function refuseUrl (
   })
   gateway.recorder.pathRefused(family.name, error.code)
   gateway.urlRefused(request, family, error)
-  return refuse(request, reply, family, error)
+  return refuse(reply, family, error)
 }
 
 function answeredAs (code: UrlRefusal['code']): Exclude<UrlRefusal['code'], 'blank_in_path' | 'misspelled_action'> {

@@ -12,7 +12,8 @@ export type RefusedUrlListener = (request: FastifyRequest, family: Family, error
  * throwing, so that a host's error handler neither sees nor changes it. Works before the body was read: the rest of an
  * upload is drained within bounds, because a caller that reads only after it wrote would otherwise see a reset.
  */
-export function refuse (request: FastifyRequest, reply: FastifyReply, family: Family, error: GatewayError): FastifyReply {
+export function refuse (reply: FastifyReply, family: Family, error: GatewayError): FastifyReply {
+  const { request } = reply
   const llm = modelCallOf(request)
   const requestId = llm === null ? request.id : llm.id
   if (llm !== null) {

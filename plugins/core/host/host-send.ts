@@ -32,7 +32,7 @@ export function takeHostSend (gateway: Gateway, llm: ModelCall, request: Fastify
     const reason = reasonToKeep(gateway, llm)
     if (reason !== null) {
       request.log.error({ mount: request.routeOptions.url }, reason)
-      return refuse(request, reply, llm.endpoint.family, gatewayError('internal_error'))
+      return refuse(reply, llm.endpoint.family, gatewayError('internal_error'))
     }
     dropConnection(request.raw.headers)
     llm.body.json = undefined
