@@ -1,4 +1,4 @@
-import type { Settled, Settlement } from '../core/balances/types.js'
+import type { Settlement } from '../core/balances/types.js'
 import type { Backlog, SettlementListeners } from './backlog.js'
 
 /** Sends an app's settlements to the store, again if it is away. Each is idempotent, so that sending it again does no harm. */
@@ -16,7 +16,7 @@ export class Outbox {
   /** Resolves when the store has it, or it waits in the backlog. */
   send (settlement: Settlement): void | Promise<void> {
     const settled = this.#backlog.settle(settlement)
-    if (!isLater(settled)) return this.#listeners.onSettled?.(settlement, settled)
+    if (!(settled instanceof Promise)) return this.#listeners.onSettled?.(settlement, settled)
     const sent = settled.then((later) => {
       this.#sending.delete(sent)
       this.#listeners.onSettled?.(settlement, later)
@@ -32,8 +32,4 @@ export class Outbox {
     await Promise.all(this.#sending)
     await this.#backlog.leave(this.#listeners)
   }
-}
-
-function isLater (settled: Settled | Promise<Settled>): settled is Promise<Settled> {
-  return settled instanceof Promise
 }
