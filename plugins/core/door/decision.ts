@@ -8,7 +8,7 @@ import type { Gateway } from '../gateway.js'
 import { ModelCall } from '../call/model-call.js'
 import { kindOf } from '../call/route-kind.js'
 import { readAtStart, readAtVersion, readBeside, socketPath } from '../host/rewritten-send.js'
-import { isUnknown, type UrlRefusal } from '../url/refusal.js'
+import type { UrlRefusal } from '../url/refusal.js'
 import type { Resolution } from '../url/resolve.js'
 import { withoutQuery } from '../url/query.js'
 import type { RouteKind } from '../types.js'
@@ -87,13 +87,8 @@ function readNobodys (request: FastifyRequest, place: Place): Resolution {
 }
 
 function decisionAbout (gateway: Gateway, request: FastifyRequest, found: ModelCall | Resolution, place: Place): Decision {
-  return decide({
-    what: whatOf(gateway, request),
-    url: urlKind(found),
-    place,
-    leaves: leaves(gateway, request, place),
-    guarded: gateway.guarded,
-  })
+  const leaves = leavesUnknown(gateway, request, place)
+  return decide({ what: whatOf(gateway, request), url: urlKind(found, leaves), place, leaves, guarded: gateway.guarded })
 }
 
 function whatOf ({ prefix }: Gateway, request: FastifyRequest): Arrival['what'] {
@@ -103,10 +98,11 @@ function whatOf ({ prefix }: Gateway, request: FastifyRequest): Arrival['what'] 
   return isProbe(method, withoutQuery(String(raw.url)), prefix) ? 'probe' : 'request'
 }
 
-function urlKind (found: ModelCall | Resolution): Arrival['url'] {
+/** An action that no endpoint has is one of the provider's, so a route that was not told to let unknown paths pass sends none. */
+function urlKind (found: ModelCall | Resolution, leaves: boolean): Arrival['url'] {
   if (found === null) return 'foreign'
   if (found instanceof ModelCall || found.kind === 'endpoint') return 'endpoint'
-  return isUnknown(found) ? 'unknown' : 'wrong'
+  return found.code === 'unknown_url' || (leaves && found.code === 'unknown_action') ? 'unknown' : 'wrong'
 }
 
 export function placeOf (gateway: Gateway, request: FastifyRequest): Place {
@@ -116,7 +112,7 @@ export function placeOf (gateway: Gateway, request: FastifyRequest): Place {
   return kind === 'host' && gateway.guarded && gateway.mounts.has(String(url)) ? 'mount' : kind
 }
 
-function leaves ({ unknown }: Gateway, request: FastifyRequest, place: Place): boolean {
+function leavesUnknown ({ unknown }: Gateway, request: FastifyRequest, place: Place): boolean {
   if (place === 'adapted') return request.routeOptions.config.llmUnknown === 'forward'
   if (place === 'none') return unknown.nowhere === 'leave'
   return place === 'mount' && unknown.mounts === 'leave'

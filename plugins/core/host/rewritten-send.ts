@@ -19,7 +19,7 @@ export function readAtVersion (path: string, request: FastifyRequest): Resolutio
   const spelled = isSuspicious(path) ? readings(path, false).map((segments) => fromVersions(segments.join('/'))) : []
   // Many readings are the same, and each is as long as the path.
   const found = readEach(new Set([path, fromVersions(path), fromVersions(path.toLowerCase()), ...spelled]), request)
-  return found.find(isKnown) ?? found[0] ?? readBeside(path)
+  return gravest(found) ?? found[0] ?? readBeside(path)
 }
 
 /** The same for paths that a provider has without a version. */
@@ -37,15 +37,17 @@ export function readAtStart (path: string, prefix: string, request: FastifyReque
   const read = isSuspicious(path) ? readings(path, false) : [segmentsOf(path.toLowerCase())]
   const below = read.map((segments) => belowPrefix(segments, mount) ?? segments).filter((segments) => leadingVersions(segments).length > 0)
   const found = readEach(new Set(below.map((segments) => `/${segments.join('/')}`)), request)
-  return found.find(isKnown) ?? (isSocketUpgrade(request) ? found[0] ?? readBeside(path) : null)
+  return gravest(found) ?? (isSocketUpgrade(request) ? found[0] ?? readBeside(path) : null)
 }
 
 function readEach (paths: ReadonlySet<string>, request: FastifyRequest): Array<Exclude<Resolution, null>> {
   return [...paths].flatMap((path) => resolve(methodAsked(request), path, {}) ?? [])
 }
 
-function isKnown (read: Exclude<Resolution, null>): boolean {
-  return read.kind === 'endpoint' || !isUnknown(read)
+/** Undefined where all of them are unknown paths. An action that no endpoint has comes last: some mounts may send it. */
+function gravest (found: ReadonlyArray<Exclude<Resolution, null>>): Exclude<Resolution, null> | undefined {
+  return found.find((read) => read.kind === 'endpoint' || !isUnknown(read)) ??
+    found.find((read) => read.kind === 'refused' && read.code === 'unknown_action')
 }
 
 /**

@@ -1,7 +1,7 @@
 /** Mounts of the host's that nobody adapted and that stand at an endpoint itself, beside a gateway without routes of its own. */
 import type { FastifyInstance, FastifyServerOptions } from 'fastify'
 import t, { type Test } from 'tap'
-import llmGateway from '../../../plugins/index.js'
+import llmGateway, { proxyOptions } from '../../../plugins/index.js'
 import { secret } from '../../helpers/gateway.js'
 import { chat, guarded, mount, startApp, startProvider, upgradeOf } from './door-app.js'
 
@@ -107,6 +107,20 @@ for (const [where, { build, options, path = '/v1/chat/completions', prefix }] of
     t.strictSame(came(), [])
   })
 }
+
+t.test('an action that no endpoint has is sent by no mount that was not told to let unknown paths pass', async (t) => {
+  for (const prefix of ['/v1/models', '/v1beta/models', '/']) {
+    const { ask, came } = await start(t, async (app, upstream) => {
+      const adapted = prefix === '/' ? ['/v1', '/v1beta'] : ['/v1']
+      for (const version of adapted) await mount(app, upstream, { prefix: version, rewritePrefix: version, ...proxyOptions() })
+      await mount(app, upstream, { prefix, rewritePrefix: prefix })
+    })
+    for (const path of ['/v1/models/m:predict', '/v1beta/models/m:predict', '/models/m:predict']) {
+      t.equal(await ask('POST', path), 404, path)
+    }
+    t.strictSame(came(), [])
+  }
+})
 
 t.test('the endpoint of such a mount is served with a key, and a host\'s own route below it without', async (t) => {
   const { ask, came } = await start(t, async (app, upstream) => {
