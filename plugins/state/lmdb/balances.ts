@@ -4,7 +4,7 @@ import type { LmdbFiles } from './open.js'
 import { LmdbGroupStores } from './group-stores.js'
 import type { Engine } from '../../core/balances/group-store.js'
 import { saveEntries } from './durable.js'
-import { SpentChanges, SpentWriter } from './spent.js'
+import { SpentChanges, spentOf, SpentWriter } from './spent.js'
 import { inTurns } from './turns.js'
 import type { Balances } from '../types.js'
 
@@ -27,7 +27,7 @@ const defaultCheckpointMs = 5_000
 export function lmdbBalances (
   files: LmdbFiles, { now = Date.now, holdTtlMs, checkpointMs = defaultCheckpointMs }: LmdbBalancesOptions
 ): Balances {
-  const changes = new SpentChanges()
+  const changes = new SpentChanges(spentOf(files.tables))
   const stores = new LmdbGroupStores(files.tables, changes, holdTtlMs)
   const engine: Engine = { storeOf: stores.of, now, holdTtlMs }
   const transaction = (work: () => void): void => {
@@ -59,7 +59,8 @@ export function lmdbBalances (
       await writer.close()
       await turns.soon(() => {})
       // Nobody waits for the thread any more.
-      if (changes.size > 0) saveEntries(files, changes.entries)
+      const entries = changes.take()
+      if (entries.length > 0) changes.putBack(entries, saveEntries(files, entries))
     },
   }
 }

@@ -22,9 +22,9 @@ export interface LmdbTables {
 /** A change that must survive a restart of the system: the numbers of an account or a bucket, null if it is gone. */
 export type Spent = number | number[] | null
 
-/** Where such changes are noted. `isLess`: it may be less than noted before. */
+/** Where the names of what has such changes are noted. `isLess`: it may be less than noted before. */
 export interface SpentNotes {
-  set: (name: string, value: Spent, isLess?: boolean) => void
+  add: (name: string, isLess?: boolean) => void
 }
 
 const writerName = 'w'
@@ -102,7 +102,7 @@ export class LmdbGroupStores {
       account: (name) => this.#accounts.get(name),
       dropAccount: (name) => {
         this.#accounts.drop(name)
-        this.#spent.set(name, null)
+        this.#spent.add(name)
       },
       hasBuckets: (key, before) => this.#dropBuckets(names.buckets(key), before),
     })
@@ -111,14 +111,13 @@ export class LmdbGroupStores {
       saveAccount: (key, account, isLess) => {
         const name = names.account(key)
         this.#accounts.set(name, account)
-        if (account.spent !== 0 || isLess === true) this.#spent.set(name, account.spent, isLess)
+        if (account.spent !== 0 || isLess === true) this.#spent.add(name, isLess)
       },
       bucket: (key, id) => this.#buckets.get(names.bucket(key, id)),
       saveBucket: (key, id, bucket, isLess) => {
-        const { spent, amount, toldPercent, otherAmount, otherToldPercent, endsAt } = bucket
         const name = names.bucket(key, id)
         this.#buckets.set(name, bucket)
-        this.#spent.set(name, [spent, amount, toldPercent, endsAt ?? Infinity, otherAmount, otherToldPercent], isLess)
+        this.#spent.add(name, isLess)
       },
       dropBuckets: (key, before) => this.#dropBuckets(names.buckets(key), before),
       dropIdle: (nowMs) => idle.drop(nowMs),
@@ -183,7 +182,7 @@ export class LmdbGroupStores {
       if (Number(readBucketRecord(value).endsAt ?? Infinity) >= before) areLeft = true
       else {
         this.#buckets.drop(name)
-        this.#spent.set(name, null)
+        this.#spent.add(name)
       }
     }
     return areLeft

@@ -5,6 +5,12 @@ import { StoreDownError } from '../../core/balances/store-down.js'
 /** Names are parts of the store's keys, which have at most 1,978 bytes. */
 const maxNameBytes = 500
 
+const bucketPrefix = 'b:'
+
+export function isBucketName (name: string): boolean {
+  return name.startsWith(bucketPrefix)
+}
+
 export class GroupNames {
   readonly group: string
   /** Name of its account, and of when its holds are due. */
@@ -37,7 +43,7 @@ export class GroupNames {
   /** What the names of all buckets of a party begin with. The length keeps two parties apart. */
   buckets (key: string | null): string {
     const account = accountName(this.group, key)
-    return `b:${account.length}:${account}:`
+    return `${bucketPrefix}${account.length}:${account}:`
   }
 
   bucket (key: string | null, id: string): string {

@@ -1,37 +1,59 @@
 /** Notes what each account has spent in the file that survives a power failure. */
+import { readAccount, readBucketRecord } from './codec.js'
 import type { DurableThread, Entries, SpentEntry } from './durable.js'
-import type { Spent, SpentNotes } from './group-stores.js'
+import type { LmdbTables, Spent, SpentNotes } from './group-stores.js'
+import { isBucketName } from './names.js'
 
-/** Changes since the last save. */
+/** Returns what an account or a bucket has spent now, whichever process has changed it last. */
+export function spentOf ({ accounts, buckets }: Pick<LmdbTables, 'accounts' | 'buckets'>): (name: string) => Spent {
+  return (name) => {
+    const isBucket = isBucketName(name)
+    const found = (isBucket ? buckets : accounts).getBinaryFast(name)
+    if (found === undefined) return null
+    if (!isBucket) return readAccount(found).spent
+    const { spent, amount, toldPercent, endsAt, otherAmount, otherToldPercent } = readBucketRecord(found)
+    return [spent, amount, toldPercent, endsAt ?? Infinity, otherAmount, otherToldPercent]
+  }
+}
+
+/** Accounts and buckets that this process has changed since the last save. */
 export class SpentChanges implements SpentNotes {
-  readonly #values = new Map<string, Spent>()
-  readonly #lessened = new Set<string>()
+  readonly #now: (name: string) => Spent
+  #names = new Set<string>()
+  #lessened = new Set<string>()
+
+  constructor (now: (name: string) => Spent) {
+    this.#now = now
+  }
 
   get size (): number {
-    return this.#values.size
+    return this.#names.size
   }
 
   /** `isLess`: a request that was charged what it held turned out to have used less. */
-  set (name: string, value: Spent, isLess = false): void {
-    this.#values.set(name, value)
+  add (name: string, isLess = false): void {
+    this.#names.add(name)
     if (isLess) this.#lessened.add(name)
   }
 
-  get entries (): readonly SpentEntry[] {
-    return Array.from(this.#values, ([name, value]) => ['spent', name, value, this.#lessened.has(name)])
+  /** With what they have spent now. They are no changes any more. */
+  take (): readonly SpentEntry[] {
+    const entries = Array.from(this.#names, (name): SpentEntry => ['spent', name, this.#now(name), this.#lessened.has(name)])
+    this.#names = new Set()
+    this.#lessened = new Set()
+    return entries
   }
 
-  /** Removes what was saved. Entries that changed again meanwhile stay. */
-  saved (entries: readonly SpentEntry[]): void {
-    for (const [, name, value] of entries) {
-      if (this.#values.get(name) !== value) continue
-      this.#values.delete(name)
-      this.#lessened.delete(name)
+  /** Keeps those that are to be saved again. One that replaced a greater value may have replaced what another process saved meanwhile. */
+  putBack (entries: readonly SpentEntry[], isSaved: boolean): void {
+    for (const [, name, value, isLess] of entries) {
+      if (!isSaved) this.add(name, isLess)
+      else if (isLess === true && String(this.#now(name)) !== String(value)) this.add(name)
     }
   }
 }
 
-/** One write at a time. What could not be saved stays among the changes. */
+/** One write at a time. What could not be saved is among the changes again. */
 export class SpentWriter {
   readonly #save: (entries: Entries) => Promise<boolean>
   readonly #changes: SpentChanges
@@ -43,12 +65,13 @@ export class SpentWriter {
   }
 
   write (): void {
-    if (this.#changes.size > 0) this.#writing ??= this.#write().finally(() => { this.#writing = null })
+    // A timer calls this: an error would end the process. What could not be read stays among the changes.
+    if (this.#changes.size > 0) this.#writing ??= this.#write().catch(() => {}).finally(() => { this.#writing = null })
   }
 
   async #write (): Promise<void> {
-    const { entries } = this.#changes
-    if (await this.#save(entries)) this.#changes.saved(entries)
+    const entries = this.#changes.take()
+    this.#changes.putBack(entries, await this.#save(entries))
   }
 
   async close (): Promise<void> {

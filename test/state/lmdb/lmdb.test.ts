@@ -291,7 +291,7 @@ t.test('of a request that is refused nothing stays known', async (t) => {
 
 t.test('what is not known any more is read again', async (t) => {
   const files = await openLmdb(t.testdir({}), 'boot-1')
-  const stores = new LmdbGroupStores(files.tables, new Map(), 60_000, 1)
+  const stores = new LmdbGroupStores(files.tables, new Set(), 60_000, 1)
   const turn = (work: () => void): void => files.writeBalances(() => {
     stores.begin()
     work()

@@ -56,43 +56,100 @@ t.test('a disk that stands still holds up no request', async (t) => {
 })
 
 t.test('what a thread that ends has not saved stays to be saved', async (t) => {
-  const changes = new SpentChanges()
-  changes.set('g:chat', 7)
+  const changes = new SpentChanges(() => 7)
+  changes.add('g:chat')
+  changes.add('g:other', true)
   const thread = new DurableThread('/dev/null/nowhere')
   const writer = new SpentWriter(thread, changes)
   writer.write()
   writer.write()
   await writer.close()
   await thread.close()
-  t.strictSame(changes.entries, [['spent', 'g:chat', 7, false]])
+  t.strictSame(changes.take(), [['spent', 'g:chat', 7, false], ['spent', 'g:other', 7, true]])
+})
+
+t.test('what cannot be read stays to be saved, and ends nothing', async (t) => {
+  let isBroken = true
+  const changes = new SpentChanges(() => {
+    if (isBroken) throw new Error('a closed database')
+    return 7
+  })
+  changes.add('g:chat', true)
+  const writer = new SpentWriter(new DurableThread('/dev/null/nowhere'), changes)
+  writer.write()
+  await writer.close()
+  isBroken = false
+  t.strictSame(changes.take(), [['spent', 'g:chat', 7, true]])
 })
 
 t.test('what changes while it is written is written again, and what does not is not', async (t) => {
   const path = t.testdir({})
   const files = await openLmdb(path, 'boot-1')
-  const changes = new SpentChanges()
-  changes.set('g:chat', 7)
-  changes.set('g:other', 1)
+  const spent = new Map([['g:chat', 7], ['g:other', 1]])
+  const changes = new SpentChanges((name) => spent.get(name) ?? null)
+  for (const name of spent.keys()) changes.add(name)
   const writer = new SpentWriter(files.thread, changes)
   writer.write()
-  changes.set('g:chat', 8)
-  while (changes.size > 1) await pause(10)
-  t.strictSame(changes.entries, [['spent', 'g:chat', 8, false]])
-  writer.write()
-  while (changes.size > 0) await pause(10)
-  t.equal(files.spent.get('g:chat'), 8)
+  spent.set('g:chat', 8)
+  changes.add('g:chat')
+  while (files.spent.get('g:other') !== 1) await pause(10)
   await writer.close()
+  t.equal(changes.size, 1)
+  writer.write()
+  await writer.close()
+  t.equal(changes.size, 0)
+  t.equal(files.transaction(() => files.spent.get('g:chat')), 8)
   await files.close()
 })
 
 t.test('a value that puts a charge right replaces a greater one until it is saved, and no later one does', async (t) => {
-  const changes = new SpentChanges()
-  changes.set('g:chat', 7, true)
-  changes.set('g:chat', 8)
-  t.strictSame(changes.entries, [['spent', 'g:chat', 8, true]])
-  changes.saved(changes.entries)
-  changes.set('g:chat', 9)
-  t.strictSame(changes.entries, [['spent', 'g:chat', 9, false]])
+  const changes = new SpentChanges(() => 7)
+  changes.add('g:chat', true)
+  changes.add('g:chat')
+  const entries = changes.take()
+  t.strictSame(entries, [['spent', 'g:chat', 7, true]])
+  changes.putBack(entries, true)
+  t.equal(changes.size, 0)
+  changes.add('g:chat')
+  t.strictSame(changes.take(), [['spent', 'g:chat', 7, false]])
+})
+
+t.test('one that may have replaced what another process saved is saved again', async (t) => {
+  let now = 7
+  const changes = new SpentChanges(() => now)
+  changes.add('g:chat', true)
+  changes.add('g:other')
+  const entries = changes.take()
+  now = 9
+  changes.putBack(entries, true)
+  t.strictSame(changes.take(), [['spent', 'g:chat', 9, false]])
+})
+
+t.test('what one process puts right takes nothing from what another one has charged since', async (t) => {
+  const path = t.testdir({})
+  const [files, others] = [await openLmdb(path, 'boot-1'), await openLmdb(path, 'boot-1')]
+  const budget: Bucket = { id: 'tokens total UTC ', unit: 'tokens', amount: 1e9, endsAt: null }
+  const parties = { group: 'chat', groupLimits: { balance: 1e9 }, groupBuckets: [budget], key: 'ci', keyLimits: {} }
+  const late = { late: ['group' as const], lateBuckets: [{ ...budget, scope: 'group' as const }] }
+  const [one, two] = [files, others].map((each, at) => lmdbBalances(each, { holdTtlMs: 60_000, checkpointMs: at === 0 ? 1e9 : 20 }))
+  if (one === undefined || two === undefined) throw new Error('two were opened')
+  await one.hold({ ...parties, id: 'made', requests: 1, tokens: 100, floor: 1 })
+  await one.settle({ id: 'made', group: 'chat', key: 'ci', tokens: 100, late: [] })
+  await one.settle({ id: 'made:told', group: 'chat', key: 'ci', tokens: -90, ...late })
+  await two.hold({ ...parties, id: 'next', requests: 1, tokens: 50, floor: 1 })
+  await two.settle({ id: 'next', group: 'chat', key: 'ci', tokens: 50, late: [] })
+  while (files.spent.get('g:chat') !== 60) await pause(10)
+  await one.close()
+  await two.close()
+  await files.close()
+  await others.close()
+
+  const again = await openLmdb(path, 'boot-2')
+  const restored = lmdbBalances(again, { holdTtlMs: 60_000 })
+  t.equal((await restored.read('chat')).spent, 60)
+  t.equal((await restored.readBucket(budget.id, 'chat')).spent, 60)
+  await restored.close()
+  await again.close()
 })
 
 for (const used of [7, 0]) {
