@@ -7,7 +7,7 @@ const freeBytes = 512 * 1024
 const maxRatio = 256
 /** Encoded bytes that may wait for the decoder. */
 const maxWaitingBytes = 16 * 1024 * 1024
-/** A document comes in few pieces. The pieces of a stream are not kept, which would last as long as the stream. */
+/** A document comes in few pieces. A stream comes in many, and its pieces are not kept: they would be held until it ends. */
 const maxKeptPieces = 8
 /** Encoded bytes that are decoded at once: few at the start, so that a bomb is noticed before it reaches a mebibyte. */
 const sliceBytes = 16 * 1024

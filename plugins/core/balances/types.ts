@@ -153,7 +153,7 @@ export interface Balances {
   readonly holdTtlMs: number
   /** Admits a request and sets aside what it may cost, or refuses it and changes nothing. */
   hold: (ask: HoldAsk) => Decision | Promise<Decision>
-  /** The request runs no more, its tokens are still being counted: frees its place under `concurrency`. Idempotent. */
+  /** The request no longer runs, but its tokens are still being counted: frees its place under `concurrency`. Idempotent. */
   leave: (id: string, group: string) => void | Promise<void>
   /**
    * Replaces the hold by what was used, in the buckets in which it was held. Idempotent by id, also after the hold was swept. Returns what

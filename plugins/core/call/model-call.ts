@@ -14,7 +14,7 @@ const kCall = Symbol('fastify-llm-gateway.call')
 /** The upstream's side of a call while it runs. */
 interface CallExchange {
   readonly callerGone: () => void
-  /** The caller has its reply up to the event that nothing follows. */
+  /** The caller has been sent the last event of its stream. */
   readonly lastEventSeen: boolean
 }
 

@@ -132,7 +132,7 @@ function endBehind (reply: ServerResponse, socket: Socket): void {
   })
 }
 
-/** False where a request is not here as an upgrade that nobody had taken; one that is goes back to the host, as if nobody had routed it. */
+/** Gives an upgrade that nobody had taken back to the host, as if nobody had routed it. False for any other request. */
 export function leaveUntaken ({ raw }: FastifyRequest, reply: FastifyReply): boolean {
   if (!routed.has(raw)) return false
   reply.hijack()
