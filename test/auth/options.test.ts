@@ -1,7 +1,27 @@
+import { hash } from 'node:crypto'
 import Fastify from 'fastify'
 import t from 'tap'
 import { auth, type AuthOptions } from '../../plugins/auth/index.js'
 import { build, groups } from './rig.js'
+
+const hashOf = (secret: string): string => `sha256:${hash('sha256', secret, 'hex')}`
+
+t.test('a key by its hash is one by its secret', async (t) => {
+  const { app } = await build(t, { keys: [{ id: 'hashed', group: 'chat', hash: hashOf('sk-hashed') }] })
+  for (const [key, status] of [['sk-hashed', 200], [hashOf('sk-hashed'), 401], [hashOf('sk-hashed').slice(7), 401]] as const) {
+    const headers = { authorization: `Bearer ${key}` }
+    t.equal((await app.inject({ method: 'POST', url: '/v1/chat/completions', headers })).statusCode, status, key)
+  }
+})
+
+t.test('a group may have the least of each limit, and routes', async (t) => {
+  const limits = { requestsPerMinute: 1, tokensPerMinute: 1, concurrency: 1, balance: 0 }
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await t.resolves(async () => await app.register(auth, {
+    groups: { g: { protocols: [], limits, routes: [{ models: ['m'], upstream: 'u' }] } },
+  }))
+})
 
 t.test('a wrong option fails at start and names itself, never a secret', async (t) => {
   const one = { g: { protocols: ['messages'] } }
@@ -9,9 +29,14 @@ t.test('a wrong option fails at start and names itself, never a secret', async (
     [{}, /option groups is required/],
     [{ groups: { g: { protocols: 'messages' } } }, /groups\.g\.protocols must be a list/],
     [{ groups: { g: { protocols: ['telepathy'] } } }, /groups\.g\.protocols holds "telepathy", which is none of/],
-    [{ groups: { g: { protocols: [], limits: { requestPerMinute: 1 } } } }, /groups\.g\.limits\.requestPerMinute is not known/],
+    [{ groups: { g: { protocols: [], limits: { requestPerMinute: 1 } } } }, /requestPerMinute is not known; did you mean requestsPerMinute/],
     [{ groups: { g: { protocols: [], limits: { balance: 1.5 } } } }, /groups\.g\.limits\.balance must be a whole number/],
     [{ groups: { g: { protocols: [], limits: { balance: -1 } } } }, /groups\.g\.limits\.balance must be a whole number/],
+    ...['requestsPerMinute', 'tokensPerMinute', 'concurrency'].map((name): [options: object, said: RegExp] => [
+      { groups: { g: { protocols: [], limits: { [name]: 0 } } } }, new RegExp(`groups\\.g\\.limits\\.${name} must be .* at least 1`),
+    ]),
+    [{ groups: { g: { protocols: [], limits: { budget: [] } } } }, /groups\.g\.limits\.budget is not known; did you mean budgets/],
+    [{ groups: { g: { protocols: [], limits: { budgets: 5 } } } }, /groups\.g\.limits\.budgets must be/],
     [{ groups: { g: { protocols: [], thirdparty: false } } }, /groups\.g\.thirdparty is not known/],
     [{ groups: { g: { protocols: [], thirdParty: 'false' } } }, /groups\.g\.thirdParty must be a boolean/],
     [{ groups: { g: { protocols: [], model: ['m'] } } }, /groups\.g\.model is not known/],
@@ -21,8 +46,28 @@ t.test('a wrong option fails at start and names itself, never a secret', async (
     [{ groups: { g: { protocols: [], onStoreFailure: 'open' } } }, /groups\.g\.onStoreFailure must be closed or local/],
     [{ groups: { g: { protocols: [], routes: {} } } }, /groups\.g\.routes must be a list/],
     [{ groups: { g: { protocols: [], routes: [{ models: [], upstream: 'u' }] } } }, /groups\.g\.routes\[0\]\.models must be a list of names/],
+    ...['m', ['m', ''], ['m', 5]].map((models): [options: object, said: RegExp] => [
+      { groups: { g: { protocols: [], routes: [{ models, upstream: 'u' }] } } }, /groups\.g\.routes\[0\]\.models must be a list of names/,
+    ]),
+    [{ groups: { g: { protocols: [], routes: [{ models: ['m'], upstream: 5 }] } } }, /groups\.g\.routes\[0\]\.upstream must be a string/],
     [{ groups: { g: { protocols: [], routes: [{ models: ['m'] }] } } }, /groups\.g\.routes\[0\]\.upstream is required/],
+    [{ groups: { g: { protocols: [], models: ['*', 'small-*'] } } }, /groups\.g\.models\[0\] must be the whole name of a model/],
+    [{ groups: { g: { protocols: [], upstream: 5 } } }, /groups\.g\.upstream must be a name, or one for each protocol/],
+    [{ groups: { g: { protocols: [], upstream: { messages: 5 } } } }, /groups\.g\.upstream must be a name, or one for each protocol/],
+    [
+      { groups: { g: { protocols: [], upstream: { messages: 'u', responses: 5 } } } }, /groups\.g\.upstream must be a name, or one for each/,
+    ],
+    [{ groups: { g: { protocols: [], upstream: { telepathy: 'u' } } } }, /groups\.g\.upstream holds "telepathy", which is none of/],
+    [{ groups: { g: { protocols: [], labels: 'x' } } }, /groups\.g\.labels must be an object/],
+    [{ groups: { g: { protocols: [], labels: { team: 'a,b' } } } }, /groups\.g\.labels\.team must be a text/],
     [{ groups: one, keys: {} }, /option keys must be a list/],
+    [{ groups: one, keys: [{ id: 'a', group: 'g', secret: 'canary', limits: 'x' }] }, /keys\[0\]\.limits must be an object/],
+    [{ groups: one, keys: [{ id: 'a', group: 'g', secret: 'canary', limits: { rpm: 1 } }] }, /keys\[0\]\.limits\.rpm is not known/],
+    [{ groups: one, keys: [{ id: 'a', group: 'g', secret: 'canary', labels: 'x' }] }, /keys\[0\]\.labels must be an object/],
+    [{ groups: one, keys: [{ id: 'a', group: 'g', secret: 'canary', labels: { team: 'a,b' } }] }, /keys\[0\]\.labels\.team must be a text/],
+    [{ groups: one, keys: [{ id: 'a', group: 'g', secret: 'canary', expires: '2999-01-01' }] }, /keys\[0\]\.expires must be an ISO/],
+    [{ groups: one, keys: [{ id: 'a', group: 'g', hash: `x${hashOf('canary')}` }] }, /keys\[0\]\.hash must be sha256/],
+    [{ groups: one, keys: [{ id: 'a', group: 'g', hash: `${hashOf('canary')}0` }] }, /keys\[0\]\.hash must be sha256/],
     [{ groups: one, keys: [{ id: 'a', group: 'g', secret: 'canary', expiresAt: 0 }] }, /keys\[0\]\.expiresAt is not known/],
     [{ groups: one, keys: [{ id: 'a', group: 'g', secret: 'canary', disabled: 'yes' }] }, /keys\[0\]\.disabled must be a boolean/],
     [{ groups: one, keys: [{ id: 'a', group: 'g', secret: 'canary\n' }] }, /keys\[0\]\.secret must be visible ASCII/],
