@@ -29,9 +29,11 @@ const rules: readonly Rule[] = [
   { of: ['metrics', 'console'], check: checkPaths },
   { of: ['state'], check: checkUsageStore },
   { of: ['listen'], check: checkProxies },
+  { of: ['listen'], check: ({ listen }) => checkHost('listen.host', listen?.host) },
   { of: ['listen', 'state'], check: checkWorkers },
   { of: ['listen', 'console'], check: checkPorts },
   { of: ['console'], check: checkConsole },
+  { of: ['console'], check: ({ console }) => checkHost('console.listen.host', console?.listen?.host) },
 ]
 
 /** All such mistakes of a configuration. Checks that read a section whose form is wrong (`wrong`) are skipped. */
@@ -50,6 +52,12 @@ function checkIncludeUsage ({ usage, upstreams }: GatewayConfig): Problem[] {
     .map((name) => ({
       path: joinPath('usage.includeUsage', name), message: `there is no upstream ${name}${didYouMean(name, Object.keys(upstreams))}`,
     }))
+}
+
+/** The system would look such a name up, and not say which field it means. */
+function checkHost (path: string, host = ''): Problem[] {
+  const isAlone = isIP(host) !== 0 || /^[^\s:/[\]]*$/.test(host)
+  return isAlone ? [] : [{ path, message: 'must be an address or a name alone, without a scheme, a port and brackets' }]
 }
 
 /** The system's own error would not say which address it means. Port 0 is any free one. */

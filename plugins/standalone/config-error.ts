@@ -31,8 +31,7 @@ export class ConfigError extends Error {
 
 /** Turns the error of an option, or of a missing package, into a problem of the file; null for any other error. */
 export function problemOfOption (error: unknown): Problem | null {
-  // In the file, price lists have a section of their own.
-  if (error instanceof OptionError) return { path: error.path.replace(/^costs\.(?!header)/, 'prices.'), message: error.words }
+  if (error instanceof OptionError) return { path: error.path, message: error.words }
   const { code, message } = Object(error)
   if (code !== 'LLM_GATEWAY_MISSING_PEER') return null
   const [path, ...words] = String(message).split(' ')

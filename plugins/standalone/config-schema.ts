@@ -55,7 +55,7 @@ interface Description {
   readonly message: string
 }
 
-type Describe = (params: Readonly<Record<string, unknown>>, error: ErrorObject, shown: string | null) => Description
+type Describe = (params: Readonly<Record<string, unknown>>, error: ErrorObject, shown: string | null, isFilled: boolean) => Description
 
 /** Better messages for keywords whose own say too little. Null: another error says the same better. */
 const descriptions: Readonly<Record<string, Describe | null>> = {
@@ -64,9 +64,10 @@ const descriptions: Readonly<Record<string, Describe | null>> = {
     return { part, message: `is not known${didYouMean(part, Object.keys(Object(parentSchema?.['properties'])))}` }
   },
   required: (params) => ({ part: params['missingProperty'], message: 'is required' }),
-  // The current type distinguishes 8080 from "8080", and shows that a variable is always text.
-  type: (params, error, shown) => ({
-    message: `must be ${[params['type']].flat().join(' or ')}, not ${typeOf(error.data)}${shown === null ? '' : ` ${shown}`}`,
+  // The current type distinguishes 8080 from "8080".
+  type: (params, error, shown, isFilled) => ({
+    message: `must be ${[params['type']].flat().join(' or ')}, not ${typeOf(error.data)}${shown === null ? '' : ` ${shown}`}` +
+      (isFilled ? ': what a variable holds is always text' : ''),
   }),
   enum: ({ allowedValues }, { data }, shown) => {
     // A number may be written as text.
@@ -93,7 +94,7 @@ function problemOf (error: ErrorObject, filled: ReadonlySet<string>): Problem[] 
   const at = placeAt(error.instancePath)
   const shown = filled.has(at) ? null : show(error.data, at)
   const { part = error.propertyName, message } = describe?.(
-    error.params, error, shown
+    error.params, error, shown, filled.has(at)
   ) ?? { message: `${String(error.message)}${but(shown)}` }
   return [{ path: part === undefined ? at : joinPath(at, String(part)), message }]
 }

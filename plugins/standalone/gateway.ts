@@ -20,6 +20,7 @@ import { allowOrigins } from './cors.js'
 import { lateOptions, type LateLine } from './late-lines.js'
 import { LiveRequests } from './live-requests.js'
 import type { ProcessPeers } from './process-peers.js'
+import { unitWarnings } from './unit-warnings.js'
 
 export interface RunningGateway {
   readonly app: FastifyInstance
@@ -61,6 +62,7 @@ export async function createGateway (config: GatewayConfig, parts: GatewayParts)
   })
   app.setNotFoundHandler(notFound)
   await up(app)
+  for (const warning of unitWarnings(config)) app.log.warn(warning)
   const gateway = gatewayOf(app)
   const { peers } = parts
   peers?.joinUpstreams(() => gateway.upstreamsStatus())

@@ -248,7 +248,7 @@ t.test('every mistake names its path, and of values only what cannot be a secret
     ['a list', '- a', 'must be object, not array'],
     [
       'a variable where a number belongs', file({ rest: `listen: { port: ${variable('HERE')} }` }),
-      'listen.port: must be integer, not string',
+      'listen.port: must be integer, not string: what a variable holds is always text',
     ],
     [
       'a variable with a default',
@@ -291,6 +291,15 @@ t.test('every mistake names its path, and of values only what cannot be a secret
       'a console on the port of a gateway on all addresses',
       file({ rest: 'listen: { host: 0.0.0.0, port: 9 }\nconsole: { listen: { port: 9, host: 192.0.2.1 } }' }),
       'console.listen.port: 9 is the port that the gateway itself listens on',
+    ],
+    ...['http://127.0.0.1', '127.0.0.1:8080', '[::1]', 'localhost '].map((host): [string, string, string] => [
+      `a listener at ${host}`, file({ rest: `listen: { host: "${host}" }` }),
+      'listen.host: must be an address or a name alone, without a scheme, a port and brackets',
+    ]),
+    [
+      'a console at an address with its port',
+      file({ rest: 'listen: { host: "::1" }\nconsole: { listen: { port: 1, host: "localhost:1" } }' }),
+      'console.listen.host: must be an address or a name alone, without a scheme, a port and brackets',
     ],
     [
       'a console where the metrics are', file({ rest: 'console: { path: /metrics }' }),
