@@ -4,6 +4,7 @@ import { auth, type AuthOptions } from './auth/index.js'
 import { consolePage, type ConsoleOptions } from './console/index.js'
 import { costs, type CostsOptions, type PriceOptions } from './costs/index.js'
 import { errors } from './errors/index.js'
+import { inBundle } from './core/config/in-bundle.js'
 import { checkOptions, given, OptionError } from './core/config/options.js'
 import { forward, proxyOptions, type ForwardOptions } from './forward/index.js'
 import { refuseSecond } from './core/host/gateway-scope.js'
@@ -103,6 +104,10 @@ export interface LlmGatewayOptions<Upstream extends string = string, Pool extend
 }
 
 async function registerGateway (app: FastifyInstance, options: LlmGatewayOptions): Promise<void> {
+  await inBundle(registerParts(app, options))
+}
+
+async function registerParts (app: FastifyInstance, options: LlmGatewayOptions): Promise<void> {
   checkOptions('llmGateway', options, known)
   refuseSecond(app)
   const { prefix, upstreams: targets = {}, pools = {}, health, notes, routes = true, groups, keys, lookup, store } = options
@@ -130,7 +135,8 @@ async function registerGateway (app: FastifyInstance, options: LlmGatewayOptions
 
 /** Only the types are checked here, because Fastify takes `true` for no options. Each plugin checks its own options. */
 const known = {
-  ...each(['prefix', 'health', 'notes', 'routes', 'groups', 'keys', 'lookup', 'store'], 'anything'),
+  ...each(['prefix', 'health', 'notes', 'groups', 'keys', 'lookup', 'store'], 'anything'),
+  ...each(['routes'], 'a boolean'),
   ...each(['upstreams', 'pools', 'paths', 'auth', 'limits', 'validation', 'usage', 'prices', 'costs', 'labels'], 'an object'),
   ...each(['console', 'forward'], 'an object'),
   ...each(['metrics', 'log', 'tracing', 'overload'], 'an object or false'),

@@ -22,6 +22,8 @@ async function registerForward (app: FastifyInstance, options: ForwardOptions & 
   const { prefix = '', ...own } = options
   checkTransport('forward', own, { routes: 'a boolean' })
   const { routes = true, ...transport } = own
+  const unread = routes ? [] : Object.keys(transport)
+  if (unread.length > 0) app.log.warn(`with routes: false nothing reads ${unread.join(', ')}: give them to proxyOptions() of your mount`)
   const gateway = joinGateway(app, prefix)
   const dispatcher = new UpstreamDispatcher(withTransportDefaults(transport))
   gateway.transports.add(dispatcher)
