@@ -1,6 +1,6 @@
-import { writeFileSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { dirname, relative } from 'node:path'
+import { dirname, join, relative } from 'node:path'
 import { digestOf } from '../../plugins/auth/keys.js'
 import { quote } from '../../plugins/standalone/curls.js'
 import { firstConfig } from '../../plugins/standalone/first-config.js'
@@ -13,7 +13,7 @@ import { CommandError, type Io } from '../io.js'
 export async function init (_file: string, args: string[], io: Io): Promise<number> {
   const { values } = readArgs({ args, options: { config: { type: 'string' } } })
   const config = values.config ?? (io.env['LLM_GATEWAY_CONFIG'] || 'gateway.yaml')
-  const schema = relative(dirname(config), createRequire(import.meta.url).resolve('fastify-llm-gateway/schemas/gateway.schema.json'))
+  const schema = schemaFrom(dirname(config))
   const engine = (await missingPeers({ engine: 'lmdb' })).length === 0 ? 'lmdb' : 'memory'
   const secret = newSecret('first')
   write(config, firstConfig({ env: io.env, schema: schema.replace(/^(?![.])/, './'), digest: digestOf(secret), engine }))
@@ -22,6 +22,14 @@ export async function init (_file: string, args: string[], io: Io): Promise<numb
   io.err('Its first key, whose secret is not shown again:')
   io.out(secret)
   return 0
+}
+
+const schemaFile = 'fastify-llm-gateway/schemas/gateway.schema.json'
+
+/** Path of the schema from a folder. The folder's own link to it stays where pnpm moves the file to another version's place. */
+function schemaFrom (folder: string): string {
+  const near = `node_modules/${schemaFile}`
+  return existsSync(join(folder, near)) ? near : relative(folder, createRequire(import.meta.url).resolve(schemaFile))
 }
 
 function write (file: string, text: string): void {

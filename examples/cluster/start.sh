@@ -7,7 +7,7 @@ mkdir -p data
 : "${LLM_GATEWAY:=llm-gateway}"
 : "${UPSTREAM_URL:=https://api.openai.com}"
 : "${UPSTREAM_KEY:?the key of the provider}"
-: "${USAGE_STORE_URL:=postgres://llm_gateway@127.0.0.1:5432/llm_gateway}"
+: "${USAGE_STORE_URL:?the address of PostgreSQL, with the password}"
 export UPSTREAM_URL UPSTREAM_KEY USAGE_STORE_URL
 
 keep () {

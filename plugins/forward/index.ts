@@ -10,6 +10,7 @@ import { identifyFirst, refusalOf } from '../core/call/identify.js'
 import { refuseUrl } from '../core/door/refuse-url.js'
 import { modelCallOf, type ModelCall } from '../core/call/model-call.js'
 import { UpstreamDispatcher } from './dispatcher.js'
+import { given } from '../core/config/options.js'
 import { checkTransport, withTransportDefaults, type ForwardOptions } from './options.js'
 import { relay } from './relay.js'
 import { checkAddresses, refuseOtherTransports, skipDestinations } from './proxy-options.js'
@@ -22,7 +23,7 @@ async function registerForward (app: FastifyInstance, options: ForwardOptions & 
   const { prefix = '', ...own } = options
   checkTransport('forward', own, { routes: 'a boolean' })
   const { routes = true, ...transport } = own
-  const unread = routes ? [] : Object.keys(transport)
+  const unread = routes ? [] : Object.keys(given(transport))
   if (unread.length > 0) app.log.warn(`with routes: false nothing reads ${unread.join(', ')}: give them to proxyOptions() of your mount`)
   const gateway = joinGateway(app, prefix)
   const dispatcher = new UpstreamDispatcher(withTransportDefaults(transport))

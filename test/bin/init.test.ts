@@ -43,6 +43,13 @@ t.test('init writes where the other commands read', async (t) => {
   t.match(io.complaints, ['llm-gateway start --config \'a b\'\\\'\'s.yaml\''])
 })
 
+t.test('the schema is named by the link of the folder, where there is one', async (t) => {
+  const folder = t.testdir({ node_modules: { 'fastify-llm-gateway': { schemas: { 'gateway.schema.json': '{}' } } } })
+  const file = join(folder, 'gateway.yaml')
+  t.equal(await run(['init', '--config', file], terminal()), 0)
+  t.match(readFileSync(file, 'utf8'), /^# .*=\.\/node_modules\/fastify-llm-gateway\/schemas\/gateway\.schema\.json\n/)
+})
+
 t.test('init writes a file that starts and whose key is let in, and leaves one that is there', async (t) => {
   const file = join(t.testdir({}), 'gateway.yaml')
   const io = terminal()
