@@ -107,7 +107,7 @@ interface StateDetails {
   readonly holdTtlMs?: number
   /**
    * The files of usage records.
-   * @defaultValue {}
+   * @defaultValue `{}`
    */
   readonly ledger?: LedgerConfig
   /**

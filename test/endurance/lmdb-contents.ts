@@ -1,8 +1,7 @@
 /** What stands in the files of the lmdb engine, read beside it. */
 import { readAccount, readHold } from '../../plugins/state/lmdb/codec.js'
 import type { LmdbFiles } from '../../plugins/state/lmdb/open.js'
-import type { AccountRecord } from '../../plugins/core/balances/parties.js'
-import type { HoldRecord } from '../../plugins/core/balances/group-store.js'
+import type { AccountRecord, HoldRecord } from '../../plugins/core/balances/group-store.js'
 
 export function holdsIn ({ tables }: LmdbFiles, group: string): Map<string, HoldRecord> {
   const holds = new Map<string, HoldRecord>()

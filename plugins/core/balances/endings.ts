@@ -1,7 +1,7 @@
 /** How a hold ends: it is renewed, gives its place back, is settled, or is charged its floor once nobody renews it. */
 import { amountIn, tellReached } from './buckets.js'
-import { accountOf, openBucket, type AccountRecord } from './parties.js'
-import type { Engine, GroupStore, HoldRecord } from './group-store.js'
+import { accountOf, openBucket } from './parties.js'
+import type { AccountRecord, Engine, GroupStore, HoldRecord } from './group-store.js'
 import type { Amounts, Reached, Scope, Settlement } from './types.js'
 import { advance, correct, secondOf } from './window.js'
 

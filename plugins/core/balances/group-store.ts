@@ -1,7 +1,14 @@
 /** Where an engine keeps accounts and holds. */
 import type { BucketRecord, HeldBucket } from './buckets.js'
-import type { AccountRecord } from './parties.js'
 import type { Scope } from './types.js'
+import type { Window } from './window.js'
+
+export interface AccountRecord {
+  spent: number
+  held: number
+  active: number
+  readonly window: Window
+}
 
 export interface HoldRecord {
   readonly id: string

@@ -1,6 +1,6 @@
 import { bucketKeepMs, type BucketRecord } from './buckets.js'
-import type { GroupStore, HoldRecord } from './group-store.js'
-import { idleLooks, isIdle, type AccountRecord } from './parties.js'
+import type { AccountRecord, GroupStore, HoldRecord } from './group-store.js'
+import { idleLooks, isIdle } from './parties.js'
 
 /** Saves after which the holds of one state move to a new map. */
 const savesPerMap = 1_000

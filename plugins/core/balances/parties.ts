@@ -1,15 +1,9 @@
 /** What a group and a key allow, and the first limit that refuses. Pure; counts nothing. */
 import type { Limits } from '../types.js'
 import { bucketsOf, newBucket, type BucketRecord, type HeldBucket } from './buckets.js'
+import type { AccountRecord, GroupStore } from './group-store.js'
 import type { Bucket, HoldAsk, Left, LimitName, Parties, LimitRefusal, Scope } from './types.js'
-import { newWindow, secondOf, waitMs, windowSeconds, type Window } from './window.js'
-
-export interface AccountRecord {
-  spent: number
-  held: number
-  active: number
-  readonly window: Window
-}
+import { newWindow, secondOf, waitMs, windowSeconds } from './window.js'
 
 /** When a caller may ask again after a refusal by `concurrency`, which time alone does not free. */
 export const concurrencyRetryMs = 1_000
@@ -33,20 +27,13 @@ interface OpenBucket extends HeldBucket {
   readonly isNew: boolean
 }
 
-/** Of one group. */
-interface Accounts {
-  account: (key: string | null) => AccountRecord | undefined
-  bucket: (key: string | null, id: string) => BucketRecord | undefined
-  saveBucket: (key: string | null, id: string, bucket: BucketRecord, isLess?: boolean) => void
-}
-
 /** A name for each account. The length keeps two pairs of names from ever giving one. */
 export function accountName (group: string, key: string | null = null): string {
   return key === null ? `g:${group}` : `k:${group.length}:${group}:${key}`
 }
 
-export function accountOf (accounts: Pick<Accounts, 'account'>, key: string | null): AccountRecord {
-  return accounts.account(key) ?? newAccount()
+export function accountOf (store: Pick<GroupStore, 'account'>, key: string | null): AccountRecord {
+  return store.account(key) ?? newAccount()
 }
 
 function newAccount (): AccountRecord {
@@ -85,29 +72,29 @@ export function balancesOf ({ groupLimits, keyLimits }: Parties): readonly Scope
   return groupLimits.balance === undefined ? none : groupAlone
 }
 
-export function partiesOf (ask: HoldAsk, accounts: Accounts): readonly Party[] {
+export function partiesOf (ask: HoldAsk, store: GroupStore): readonly Party[] {
   const { key, keyLimits, groupLimits } = ask
-  const group = limited(groupLimits) ? partyOf(ask, 'group', null, groupLimits, accounts) : null
+  const group = limited(groupLimits) ? partyOf(ask, 'group', null, groupLimits, store) : null
   if (!limited(keyLimits)) return group === null ? none : [group]
-  const holder = partyOf(ask, 'key', key, keyLimits, accounts)
+  const holder = partyOf(ask, 'key', key, keyLimits, store)
   return group === null ? [holder] : [holder, group]
 }
 
-function partyOf (ask: HoldAsk, scope: Scope, key: string | null, limits: Limits, accounts: Accounts): Party {
+function partyOf (ask: HoldAsk, scope: Scope, key: string | null, limits: Limits, store: GroupStore): Party {
   const wanted = bucketsOf(ask, scope)
-  const buckets = wanted.length === 0 ? none : openBuckets(wanted, scope, key, accounts)
-  const found = accounts.account(key)
+  const buckets = wanted.length === 0 ? none : openBuckets(wanted, scope, key, store)
+  const found = store.account(key)
   return { scope, key, limits, account: found ?? newAccount(), isNew: found === undefined, buckets }
 }
 
 /** Not inside of `partyOf`, which would then allocate for this closure even without buckets. */
-function openBuckets (wanted: readonly Bucket[], scope: Scope, key: string | null, accounts: Accounts): readonly OpenBucket[] {
-  return wanted.map((bucket) => openBucket(bucket, scope, key, accounts))
+function openBuckets (wanted: readonly Bucket[], scope: Scope, key: string | null, store: GroupStore): readonly OpenBucket[] {
+  return wanted.map((bucket) => openBucket(bucket, scope, key, store))
 }
 
-export function openBucket (bucket: Bucket, scope: Scope, key: string | null, accounts: Accounts): OpenBucket {
+export function openBucket (bucket: Bucket, scope: Scope, key: string | null, store: GroupStore): OpenBucket {
   const { id, unit } = bucket
-  const found = accounts.bucket(key, id) ?? renamed(bucket, key, accounts)
+  const found = store.bucket(key, id) ?? renamed(bucket, key, store)
   return { scope, id, unit, bucket, record: found ?? newBucket(bucket), isNew: found === undefined }
 }
 
@@ -121,12 +108,12 @@ export function heldBuckets (parties: readonly Party[]): readonly HeldBucket[] {
 }
 
 /** Moves a bucket from its former id, once. What is held there is settled there, so here it counts as spent. */
-function renamed ({ id, formerId }: Bucket, key: string | null, accounts: Accounts): BucketRecord | undefined {
-  const former = formerId === undefined ? undefined : accounts.bucket(key, formerId)
+function renamed ({ id, formerId }: Bucket, key: string | null, store: GroupStore): BucketRecord | undefined {
+  const former = formerId === undefined ? undefined : store.bucket(key, formerId)
   if (formerId === undefined || former === undefined) return undefined
   const record = { ...former, spent: former.spent + former.held, held: 0 }
-  accounts.saveBucket(key, id, record)
-  accounts.saveBucket(key, formerId, { ...former, spent: 0 }, true)
+  store.saveBucket(key, id, record)
+  store.saveBucket(key, formerId, { ...former, spent: 0 }, true)
   return record
 }
 

@@ -4,8 +4,7 @@
  */
 import { newWindow } from '../../core/balances/window.js'
 import type { BucketRecord, HeldBucket } from '../../core/balances/buckets.js'
-import type { AccountRecord } from '../../core/balances/parties.js'
-import type { HoldRecord } from '../../core/balances/group-store.js'
+import type { AccountRecord, HoldRecord } from '../../core/balances/group-store.js'
 import type { Scope } from '../types.js'
 
 /** Longer names of parties without limits of their own are cut: nobody reads them. */

@@ -8,8 +8,7 @@ import { LmdbIdle } from './idle.js'
 import { LmdbHolds, states } from './holds.js'
 import { Known, type Binary } from './known.js'
 import { GroupNames } from './names.js'
-import type { AccountRecord } from '../../core/balances/parties.js'
-import type { GroupStore, HoldRecord } from '../../core/balances/group-store.js'
+import type { AccountRecord, GroupStore, HoldRecord } from '../../core/balances/group-store.js'
 
 export interface LmdbTables {
   readonly accounts: Binary

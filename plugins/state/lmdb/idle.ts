@@ -1,6 +1,7 @@
 /** Accounts of keys that never come back: removed while others are made. */
 import { bucketKeepMs } from '../../core/balances/buckets.js'
-import { idleLooks, isIdle, type AccountRecord } from '../../core/balances/parties.js'
+import { idleLooks, isIdle } from '../../core/balances/parties.js'
+import type { AccountRecord } from '../../core/balances/group-store.js'
 import type { Binary } from './known.js'
 
 interface Records {
