@@ -6,7 +6,7 @@ import { asksForNothing, dearer, estimateOf, waysOf, type Ways } from './estimat
 import { Outlooks, type Outlook, type PriceSource } from './outlook.js'
 import type { PriceRow } from './price-row.js'
 import { plainForecast } from './plain-forecast.js'
-import { toolsCost } from './tools-cost.js'
+import { toolsCostOf } from './tools-cost.js'
 
 interface ForecastRules extends PriceSource {
   /** Whether requests without a price are allowed: they cost nothing, and make no other price unknown. */
@@ -34,7 +34,8 @@ export class Forecast {
     const plain = this.#plain(llm, inputTokens, outputTokens)
     if (plain !== null) return plain
     const ways = this.#waysOf(llm)
-    const all = this.#most(ways, (each) => estimateOf(each, inputTokens, outputTokens, toolsCost(each.row, llm)))
+    const toolsCost = toolsCostOf(llm)
+    const all = this.#most(ways, (each) => estimateOf(each, inputTokens, outputTokens, toolsCost(each.row)))
     const input = this.#most(ways, (each) => estimateOf(each, inputTokens, 0))
     return all === null || input === null ? null : { all, input }
   }
@@ -83,6 +84,6 @@ export class Forecast {
 
   #rowsOf (llm: ModelCall, names: readonly string[]): Rows {
     const others = names.filter((name) => name !== llm.model)
-    return others.map((name) => this.#rules.table.find(name, 'asked', llm.arrivedAt)?.row ?? null)
+    return [...new Set(others.map((name) => this.#rules.table.find(name, 'asked', llm.arrivedAt)?.row ?? null))]
   }
 }

@@ -38,8 +38,8 @@ interface Layer {
 }
 
 const inlinePlace = 'prices.models'
-/** Callers may invent names. */
-const maxRemembered = 1_000
+/** Callers may invent names, a thousand in one body, for which each is looked up several times. */
+const maxRemembered = 4_000
 /** No model has a longer name. */
 const maxNameLength = 256
 /** `-2025-08-07`, `-20250807`, `@20250807` at the end of a name. */

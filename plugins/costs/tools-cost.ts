@@ -11,16 +11,27 @@ const maxUses = 1_000_000
 
 const none: readonly never[] = []
 
-/** Uses are counted as the request limits them; one if it does not. A tool without a price costs nothing. */
-export function toolsCost ({ each }: PriceRow, { body: { json }, endpoint }: ModelCall): Decimal {
-  let cost = zero
-  for (const tool of endpoint.output?.tools ?? none) {
-    const once = tool.unit === 'search' ? each.get('searched') : undefined
-    const price = once ?? each.get(tool.unit)
-    const uses = price === undefined ? 0 : mostUses(tool, json, endpoint.output?.toolsWithin)
-    if (price !== undefined && uses > 0) cost = add(cost, timesCount(price, once === undefined ? uses : 1))
+/**
+ * Uses are counted as the request limits them; one if it does not. A tool without a price costs nothing. Each is counted once for all rows:
+ * a body has room for a thousand models and thousands of tools.
+ */
+export function toolsCostOf ({ body: { json }, endpoint: { output } }: ModelCall): (row: PriceRow) => Decimal {
+  const counted = new Map<PaidTool, number>()
+  const usesOf = (tool: PaidTool): number => {
+    const uses = counted.get(tool) ?? mostUses(tool, json, output?.toolsWithin)
+    counted.set(tool, uses)
+    return uses
   }
-  return cost
+  return ({ each }) => {
+    let cost = zero
+    for (const tool of output?.tools ?? none) {
+      const once = tool.unit === 'search' ? each.get('searched') : undefined
+      const price = once ?? each.get(tool.unit)
+      const uses = price === undefined ? 0 : usesOf(tool)
+      if (price !== undefined && uses > 0) cost = add(cost, timesCount(price, once === undefined ? uses : 1))
+    }
+    return cost
+  }
 }
 
 function mostUses (tool: PaidTool, json: unknown, within: OutputFields['toolsWithin']): number {

@@ -375,6 +375,27 @@ t.test('prices by turns of several models, names and times are those of each alo
   t.end()
 })
 
+t.test('tools are counted once for all models that a body names, and each price is looked at once', async (t) => {
+  const row = { input: 1, output: 1, each: { search: 0.01, file_search: 0.0025, container: 0.03 } }
+  const names = Array.from({ length: 100 }, (_, at) => `m${at}`)
+  for (const protocol of ['chat_completions', 'messages', 'responses', 'generate_content']) {
+    const forecast = (models: object, json: object): unknown => {
+      const llm = requestFor(protocol)
+      llm.body.substitutes = names
+      llm.body.json = json
+      return forecastOf(new PriceTable({ models }), [{ factor: '1' }]).forecast(llm, 0, 0)?.all
+    }
+    let reads = 0
+    const own = { '*': row, ...Object.fromEntries(names.map((name) => [name, row])) }
+    t.equal(forecast(own, { tools: [{ get type () { reads += 1; return 'mine' } }] }), 0)
+    t.ok(reads > 0 && reads < 20, `${protocol}: ${reads} looks at a tool`)
+    reads = 0
+    const read = { get () { reads += 1 }, enumerable: true }
+    t.equal(forecast({ '*': row }, Object.defineProperties({}, { service_tier: read, serviceTier: read, speed: read })), 0)
+    t.ok(reads > 0 && reads < 20, `${protocol}: ${reads} looks at how it is to be served`)
+  }
+})
+
 t.test('what is held for tools of the provider: each use that a request allows, once where it does not say', async (t) => {
   const table = new PriceTable({
     models: {
