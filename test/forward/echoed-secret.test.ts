@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto'
-import type { IncomingHttpHeaders } from 'node:http'
+import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http'
+import type { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import { deflateRawSync, gzipSync } from 'node:zlib'
 import httpProxy from '@fastify/http-proxy'
-import Fastify, { type FastifyInstance } from 'fastify'
+import Fastify, { type FastifyInstance, type FastifyReply } from 'fastify'
 import t, { type Test } from 'tap'
 import { modelCallOf, type ModelCall } from '../../plugins/core/call/model-call.js'
 import llmGateway, { proxyOptions, type LlmGatewayOptions } from '../../plugins/index.js'
@@ -107,6 +108,34 @@ t.test('a caller does not read the secret of an upstream in its errors and redir
       }
     }
   }
+})
+
+/** What reply-from hands a host's `onResponse`. */
+interface Received {
+  readonly statusCode: number
+  readonly headers: OutgoingHttpHeaders
+  readonly stream: Readable
+}
+
+t.test('nor where a mount hands on a reply as it gets it, and its callers do not wait for the bytes that were left out', async (t) => {
+  const upstream = await startUpstream(t)
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(llmGateway, {
+    groups: { all: { protocols: everyProtocol } }, keys: [{ id: 'caller', group: 'all', secret }], routes: false,
+  })
+  const replyOptions: object = {
+    rewriteRequestHeaders: (_: unknown, headers: object) => ({ ...headers, authorization: `Bearer ${canary}` }),
+    onResponse: (_: unknown, reply: FastifyReply, { statusCode, headers, stream }: Received) => {
+      reply.hijack()
+      stream.pipe(reply.raw.writeHead(statusCode, headers))
+    },
+  }
+  await app.register(httpProxy, { ...proxyOptions(), upstream: upstream.url, prefix: '/v1', rewritePrefix: '/v1', replyOptions })
+  upstream.queue({ status: 403, body: told })
+  const answer = await call(`${await listen(app)}/v1/chat/completions`, { body: chat }).reply
+  t.strictSame([answer.statusCode, answer.headers['content-length']], [403, '0'])
+  answer.destroy()
 })
 
 t.test('nor the secret of another member of a pool, which a cache of the gateway behind them repeats', async (t) => {
