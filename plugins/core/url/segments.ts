@@ -76,8 +76,8 @@ export function readings (path: string, caseSensitive: boolean): string[][] {
   let text = path.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/]*/i, '')
   for (let round = 0; round <= maxDecodeRounds; round += 1) {
     if (!caseSensitive) text = text.toLowerCase()
-    for (const cut of [text, text.replace(/[#?].*$/s, '')]) {
-      texts.add(cut.replace(/[#;?].*$/s, '')).add(cut.replace(/;[^/\\]*/g, '').replace(/[#?].*$/s, ''))
+    for (const cut of [text, text.replace(/[#?].*/s, '')]) {
+      texts.add(cut.replace(/[#;?].*/s, '')).add(cut.replace(/;[^/\\]*/g, '').replace(/[#?].*/s, ''))
     }
     const decoded = decodeLeniently(text)
     if (decoded === text) break

@@ -99,6 +99,14 @@ t.test('the model list belongs to the family that its headers tell', async (t) =
   t.equal(read('GET', '/v1/models/m-1', { 'anthropic-version': 'x' }), 'models.anthropic.retrieve /v1/models/m-1')
 })
 
+t.test('an id may begin with any of its characters but a dot', async (t) => {
+  const [endpoint] = read('GET', '/v1/responses/r').split(' ')
+  for (const id of ['RESP_1', '0A', '_a', '~a', ':a', '-a', 'a.b~c:d-e']) {
+    t.equal(read('GET', `/v1/responses/${id}`), `${endpoint} /v1/responses/${id}`)
+  }
+  for (const id of ['.a', 'a+b']) t.equal(read('GET', `/v1/responses/${id}`), 'unknown_url openai', id)
+})
+
 t.test('what was repaired has a name', async (t) => {
   const cases: [url: string, repair: string][] = [
     ['/v1/v1/messages', 'duplicate_v1'],
@@ -215,6 +223,18 @@ t.test('what two readers could read in two ways is refused, never decoded and se
   }
   for (const name of ['..', 'a/..', '.', 'a/./b']) t.notMatch(read('POST', `/v1beta/models/${name}:generateContent`), /^generate/, name)
   for (const id of ['.a', 'a@b', 'a,b']) t.equal(read('GET', `/v1/responses/${id}`), 'unknown_url openai', id)
+})
+
+t.test('dot segments at the end of a path are read, too', async (t) => {
+  for (const end of ['x/..', '.', 'x/y/../..']) t.equal(read('POST', `/v1/chat/completions/${end}`), 'ambiguous_path openai', end)
+})
+
+t.test('what no reading makes an endpoint of is told as unknown', async (t) => {
+  const below = createResolve('/llm')
+  t.equal(show(below('POST', '/llm/a%20b', {})), 'unknown_url openai', 'below a prefix')
+  t.equal(show(below('POST', '/llm/messages/a%20b', {})), 'unknown_url openai', 'and without a version')
+  t.equal(show(below('POST', '/a%20b', {})), 'not ours')
+  t.equal(show(createResolve('', false)('POST', '/v1/messages/batches/Ab', {})), 'unknown_url openai', 'an id in capitals')
 })
 
 t.test('a blank makes another path, which is refused all the same', async (t) => {
