@@ -37,10 +37,15 @@ export function drainUpload (raw: IncomingMessage): Promise<void> | null {
       if (bytes > drainMaxBytes || (pieces > fewPieces && bytes < pieces * leastBytesOfPiece)) cut(raw)
       else restWhenShareIsTaken(raw, chunk.length)
     })
+    const { socket } = raw
     const end = (): void => {
       clearTimeout(timer)
+      socket.removeListener('end', endOfCaller)
       resolve()
     }
+    // A caller that has its reply and closes its side sends nothing more. Node does not end its request for that.
+    const endOfCaller = (): void => { if (!socket.writableEnded) end() }
+    if (raw.httpVersionMajor < 2) socket.on('end', endOfCaller)
     raw.once('close', end)
     raw.once('end', end)
   })

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
-import { IncomingMessage } from 'node:http'
+import { createServer, IncomingMessage, type ServerResponse } from 'node:http'
 import { connect, constants } from 'node:http2'
-import { Socket } from 'node:net'
+import { createConnection, Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import httpProxy from '@fastify/http-proxy'
@@ -33,6 +33,27 @@ t.test('a refused caller that goes on sending its body is cut', { timeout: 120_0
   // Else until this test's own limit. One more byte that is on its way when it is closed has it reset.
   await wire.closed().catch((error: unknown) => t.match(error, { code: 'ECONNRESET' }))
   t.pass('its connection is closed')
+})
+
+t.test('one that closes its side once it has its refusal is let go, and not cut', async (t) => {
+  const server = createServer()
+  // As the standalone gateway's, which lets a reply finish.
+  server.on('clientError', () => {})
+  t.teardown(() => server.close())
+  server.listen(0)
+  await once(server, 'listening')
+  const caller = createConnection(Object(server.address()).port)
+  caller.write(`POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 100000\r\n\r\n${'.'.repeat(30_000)}`)
+  const [request, response]: [IncomingMessage, ServerResponse] = Object(await once(server, 'request'))
+  const drained = drainUpload(request)
+  response.write('refused')
+  await once(caller, 'data')
+  caller.end()
+  await drained
+  t.equal(request.destroyed, false)
+  response.end()
+  request.socket.end()
+  await once(caller, 'close')
 })
 
 t.test('a hook of the host\'s that gathers bodies has bytes, as of a reply', async (t) => {
