@@ -56,8 +56,9 @@ export const gemini: Family = {
   errorBody,
   // Clients read the RetryInfo of the envelope instead.
   limitHeaders: () => ({}),
-  // No `event:` line: the official client drops such events silently.
-  streamError: (facts) => `data: ${JSON.stringify(errorBody(facts))}\n\n`,
+  // No `event:` line: the official client drops such events silently. Clients that read no error (@google/genai 1, @google/generative-ai)
+  // fail on the comment, because it has no end; others skip it.
+  streamError: (facts) => `data: ${JSON.stringify(errorBody(facts))}\n\n: ${facts.message}`,
   // The official client for Python (google-genai 3.6) takes a comment for JSON.
   skipsComments: false,
   baseUrl: (origin) => origin,

@@ -10,7 +10,7 @@ function eventOf (endpoint: string, told: StreamFacts | null): { event: string |
   const llm = requestFor(endpoint)
   const tap: ReplyTap | null = told === null ? null : Object.defineProperty(tapOn(llm).tap, 'streamFacts', { value: told })
   const text = lastEvent(llm, gatewayError('upstream_aborted'), tap).toString()
-  const [, event = null, data = ''] = /^(?:event: (\S+)\n)?data: (.*)\n\n$/.exec(text) ?? []
+  const [, event = null, data = ''] = /^(?:event: (\S+)\n)?data: (.*)\n\n(?:: The model provider broke off its reply\.)?$/.exec(text) ?? []
   return { event, data: JSON.parse(data) }
 }
 
@@ -63,4 +63,12 @@ t.test('the error stands first in it, where go-openai looks for it', async (t) =
 t.test('the others tell it in their envelope', async (t) => {
   t.match(eventOf('messages', null), { event: 'error', data: { type: 'error', error: { type: 'api_error' } } })
   t.match(eventOf('generate_content', null), { event: null, data: { error: { code: 502, status: 'INTERNAL' } } })
+})
+
+t.test('a stream of Gemini\'s ends in a comment without an end, on which clients fail that read no error', async (t) => {
+  const text = requestFor('generate_content').endpoint.streamError(gatewayError('upstream_aborted').facts('r'), untold)
+  t.match(text, /^data: {"error":.*}\n\n: The model provider broke off its reply\.$/)
+  for (const endpoint of ['chat_completions', 'responses', 'messages']) {
+    t.match(requestFor(endpoint).endpoint.streamError(gatewayError('upstream_aborted').facts('r'), untold), /\n\n$/, endpoint)
+  }
 })

@@ -51,7 +51,7 @@ export const langchain: readonly Client[] = [
     deaf: {
       'keep-alive comments': '@google/generative-ai fails on a comment in a stream',
       'error in the stream': '@google/generative-ai drops error events of a stream',
-      'cut stream': '@google/generative-ai drops error events of a stream',
+      'cut stream': '@google/generative-ai leaves an unhandled rejection behind',
       abort: '@google/generative-ai leaves an unhandled rejection behind',
     },
     connect: (baseUrl, apiKey) => session(new ChatGoogleGenerativeAI({ model, apiKey, maxRetries: 0, baseUrl })),
