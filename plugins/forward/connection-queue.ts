@@ -86,7 +86,6 @@ export class ConnectionQueue {
   }
 
   #drop (waiting: Waiting): void {
-    waiting.handler.leaveQueue = null
     this.#lineOf(waiting.origin).waiting.delete(waiting)
     this.#all.delete(waiting)
   }
@@ -100,7 +99,7 @@ export class ConnectionQueue {
         break
       }
       this.#drop(waiting)
-      waiting.scope.runInAsyncScope(() => refuse(waiting.context, waiting.handler, 'queue_timeout'))
+      refuse(waiting.context, waiting.handler, 'queue_timeout')
     }
   }
 }

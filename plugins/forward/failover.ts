@@ -79,25 +79,26 @@ export class Failover implements AttemptListener {
   }
 
   failed (failure: Failure): void {
-    const wait = this.attempts.failed(failure)
-    if (wait instanceof Promise) wait.then((ms) => this.#goOn(ms)).catch((error: unknown) => this.#fail(error))
-    else this.#goOn(wait)
+    this.#scope.runInAsyncScope(() => {
+      const wait = this.attempts.failed(failure)
+      if (wait instanceof Promise) wait.then((ms) => this.#goOn(ms)).catch((error: unknown) => this.#fail(error))
+      else this.#goOn(wait)
+    })
   }
 
   #goOn (wait: number | null): void {
     if (this.#hasLeft) return
     if (wait === null) this.#conclude(this.attempts.last())
-    else if (wait === 0) this.#scope.runInAsyncScope(() => this.#next())
-    else setTimeout(() => this.#scope.runInAsyncScope(() => this.#next()), wait)
+    else if (wait === 0) this.#next()
+    else setTimeout(() => this.#next(), wait)
   }
 
   #next (): void {
     if (this.#hasLeft) return
     try {
       const called = this.attempts.next()
-      if (called instanceof Promise) {
-        called.then((later) => this.#scope.runInAsyncScope(() => this.#send(later))).catch((error: unknown) => this.#fail(error))
-      } else this.#send(called)
+      if (called instanceof Promise) called.then((later) => this.#send(later)).catch((error: unknown) => this.#fail(error))
+      else this.#send(called)
     } catch (error) {
       this.#fail(error)
     }
@@ -107,7 +108,7 @@ export class Failover implements AttemptListener {
   #fail (error: unknown): void {
     if (this.#hasLeft) return
     writeLog(this.#context.request.log, 'error', { err: error }, 'an upstream could not be asked')
-    this.#scope.runInAsyncScope(() => this.#conclude(gatewayError('internal_error')))
+    this.#conclude(gatewayError('internal_error'))
   }
 
   #send (called: Called): void {
