@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import t from 'tap'
 import { gatewayOf } from '../../plugins/core/gateway.js'
 import type { ModelCall } from '../../plugins/core/call/model-call.js'
-import { call, listen, read, secret, startGateway } from '../helpers/gateway.js'
+import { call, everyProtocol, listen, read, secret, startGateway } from '../helpers/gateway.js'
 import { replyFixture, sha256, startUpstream } from '../helpers/upstream.js'
 
 const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' }
@@ -131,30 +131,34 @@ t.test('silence in the middle of a stream ends it as a timeout', async (t) => {
   t.match(await settled.next(), { outcome: 'timeout', abortedBy: 'upstream' })
 })
 
-t.test('a slow reader holds the upstream back', async (t) => {
-  const upstream = await startUpstream(t)
-  const { app } = await startGateway(t, upstream.url)
-  const url = await listen(app)
-  const megabyte = Buffer.alloc(1024 * 1024, 'x')
-  const taken = { megabytes: 0 }
-  upstream.respond = () => ({
-    headers: { 'content-type': 'application/octet-stream' },
-    body: Buffer.concat(Array.from({ length: 64 }, () => megabyte)),
-    split: Array.from({ length: 63 }, (_, i) => (i + 1) * megabyte.length),
-    before: (write) => { taken.megabytes = write },
+const inPool = { pools: { pool: { members: ['main'] } }, groups: { all: { protocols: everyProtocol, upstream: 'pool' } } }
+
+for (const [what, options] of [['the upstream', {}], ['a member of a pool', inPool]] as const) {
+  t.test(`a slow reader holds ${what} back`, async (t) => {
+    const upstream = await startUpstream(t)
+    const { app } = await startGateway(t, upstream.url, options)
+    const url = await listen(app)
+    const megabyte = Buffer.alloc(1024 * 1024, 'x')
+    const taken = { megabytes: 0 }
+    upstream.respond = () => ({
+      headers: { 'content-type': 'application/octet-stream' },
+      body: Buffer.concat(Array.from({ length: 64 }, () => megabyte)),
+      split: Array.from({ length: 63 }, (_, i) => (i + 1) * megabyte.length),
+      before: (write) => { taken.megabytes = write },
+    })
+    const message = await call(`${url}/v1/chat/completions`, { body: chat }).reply
+    message.pause()
+    let seen = -1
+    while (seen !== taken.megabytes || seen === 0) {
+      seen = taken.megabytes
+      await new Promise((resolve) => setTimeout(resolve, 150))
+    }
+    t.ok(seen < 48, `${seen} of 64 MB were taken from the upstream while the caller read nothing`)
+    const { bytes, cut } = await read(message)
+    t.equal(bytes.length, 64 * megabyte.length)
+    t.equal(cut, false)
   })
-  const message = await call(`${url}/v1/chat/completions`, { body: chat }).reply
-  message.pause()
-  let seen = -1
-  while (seen !== taken.megabytes || seen === 0) {
-    seen = taken.megabytes
-    await new Promise((resolve) => setTimeout(resolve, 150))
-  }
-  t.ok(seen < 48, `${seen} of 64 MB were taken from the upstream while the caller read nothing`)
-  const { bytes, cut } = await read(message)
-  t.equal(bytes.length, 64 * megabyte.length)
-  t.equal(cut, false)
-})
+}
 
 t.test('a caller that leaves while its request waits for a connection never bothers the upstream', async (t) => {
   const upstream = await startUpstream(t)

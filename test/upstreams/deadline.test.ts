@@ -203,6 +203,25 @@ t.test('who waited in a queue of ours in vain told nothing of the upstream: neit
   }
 })
 
+t.test('a request that one member took is sent, also where it then waited in a queue of ours in vain', async (t) => {
+  const pool = { attempts: 2, retryOn: ['connect', 'reset', 503] as const }
+  const gateway = await startPool(t, { rules: inOrder, pool, gateway: { forward: { connections: 1, maxQueued: 0 } } })
+  const [first, second] = gateway.members
+  let release = (): void => {}
+  const held = new Promise<void>((resolve) => { release = resolve })
+  first?.queue({ status: 503, body: {} })
+  second?.queue({ before: async () => await held })
+  const other = ask(gateway)
+  await second?.arrivals.next()
+  first?.queue({ cutAt: 'headers' })
+  t.match(await ask(gateway), { status: 502, body: /"code":"upstream_reset"/ })
+  const llm = await gateway.settled.next()
+  t.match(llm.routing.attempts, [{ result: 'reset' }, { result: 'queue' }])
+  t.ok(llm.times.sentAt > 0)
+  release()
+  t.equal((await other).status, 200)
+})
+
 t.test('an upstream that is in no pool is asked once, for as long as it takes', async (t) => {
   t.match(poolOfOne(upstreamOf({ url: 'http://u' }), new HealthRegistry()), { attempts: 1, deadlineMs: Infinity })
 })

@@ -90,6 +90,15 @@ t.test('a failure that is long or slow is passed on as it comes', async (t) => {
   t.strictSame(seenBy(gateway), [2, 0])
 })
 
+t.test('a stream that failed comes whole where no other member can be reached', async (t) => {
+  const gateway = await startPool(t, { rules: inOrder, pool: { retryOn: ['first_event'] } })
+  const [first, second] = gateway.members
+  await second?.close()
+  const body = preamble + event('error', { code: 'server_is_overloaded' }) + event('response.failed', {})
+  first?.queue({ headers: stream, body, split: 'events' })
+  t.equal((await ask(gateway, { model: 'gpt-5', input: 'Hi', stream: true }, {}, '/v1/responses')).body, body)
+})
+
 t.test('a head that broke off with all members is one native error', async (t) => {
   const gateway = await startPool(t, { members: 3, rules: inOrder, pool: { retryOn: ['first_event'], attempts: 2 } })
   const [first, second] = gateway.members
