@@ -35,6 +35,7 @@ t.test('a caller that leaves takes its attempt along, and nothing is sent after 
   t.ok(performance.now() - leftAt < 1_000)
   const llm = await gateway.settled.next()
   t.match(llm, { outcome: 'client_abort', routing: { attempts: [{ result: 'overloaded' }, { result: 'left', status: 0 }] } })
+  t.equal(llm.usage.missing, 'client_abort', 'it was sent, and may be paid for')
   t.strictSame(seenBy(gateway), [1, 1])
   t.match(JSON.stringify(metricsOf(gateway)), /upstream_active_requests",\[\{"upstream":"m0","value":0\},\{"upstream":"m1","value":0\}\]/)
 

@@ -1,9 +1,10 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import t from 'tap'
+import { modelCallOf, type ModelCall } from '../../plugins/core/call/model-call.js'
 import { gatewayOf } from '../../plugins/core/gateway.js'
 import { call, listen, read } from '../helpers/gateway.js'
-import { replyFixture } from '../helpers/upstream.js'
+import { replyFixture, Signal } from '../helpers/upstream.js'
 import { ask, inOrder, seenBy, startPool } from './pool-gateway.js'
 
 const chat = { model: 'gpt-5', messages: [{ role: 'user', content: 'Hi' }] }
@@ -143,6 +144,37 @@ t.test('a caller that leaves a stream of a pool takes it along', async (t) => {
   t.match(await gateway.settled.next(), {
     outcome: 'client_abort', routing: { attempts: [{ upstream: 'm0', result: 'left', status: 200 }] },
   })
+})
+
+t.test('the attempt of a stream that is read on for its usage is there when its request is settled', async (t) => {
+  const gateway = await startPool(t, { rules: inOrder })
+  const told: unknown[] = []
+  const calls = new Signal<ModelCall | null>()
+  gateway.app.addHook('preHandler', async (request) => calls.push(modelCallOf(request)))
+  gatewayOf(gateway.app).settlement.onSettled(({ routing }) => { told.push(routing.attempts?.map(({ result }) => result)) })
+  const url = await listen(gateway.app)
+  const full = replyFixture('responses.sse')
+  for (const script of [{ body: full }, { body: full, cutAt: 600 }, { body: full.subarray(0, 600) }]) {
+    const left = new Signal<void>()
+    const before = async (write: number): Promise<void> => { if (write > 0) await left.next() }
+    gateway.members[0]?.queue({ headers: stream, split: [300], before, ...script })
+    const { request, reply } = call(`${url}/v1/responses`, { body: JSON.stringify({ model: 'gpt-5', input: 'Hi', stream: true }) })
+    const llm = await calls.next()
+    await reply
+    request.destroy()
+    while (llm?.abortedBy !== 'client') await wait(5)
+    left.push()
+    t.match(await gateway.settled.next(), { outcome: 'client_abort' })
+  }
+  t.strictSame(told, [['left'], ['left'], ['left']])
+})
+
+t.test('a reply that is no event stream passes at once where heads are held', async (t) => {
+  const gateway = await startPool(t, { rules: inOrder, pool: { retryOn: ['first_event'] } })
+  gateway.members[0]?.queue({ headers: { 'content-type': 'application/json' }, body: '[{"a":1},{}]', stallAt: 8 })
+  const { request, reply } = call(`${await listen(gateway.app)}/v1/chat/completions`, { body: JSON.stringify({ ...chat, stream: true }) })
+  t.equal((await reply).statusCode, 200)
+  request.destroy()
 })
 
 t.test('a caller that leaves a stream of a pool at its last event had all of it', async (t) => {
