@@ -106,7 +106,6 @@ export class UpstreamDispatcher {
       exchange.onError(called)
       unsent(llm)
     } else if (called !== undefined) {
-      exchange.sends(called)
       this.#queued(optionsOf(called), context, exchange)
     } else {
       new Failover(context, destination.open(llm, request.raw.headers, once), exchange, (call, handler) => {

@@ -119,6 +119,15 @@ t.test('the same member is not asked again beyond the deadline', async (t) => {
   t.strictSame(failedOver, ['connect'])
 })
 
+t.test('what a secret took of the deadline is not left for its attempt', async (t) => {
+  const clock = { now: 0 }
+  const upstream = upstreamOf({ url: 'http://a', credential: async () => 'secret' })
+  const pool = { ...poolOfOne(upstream, new HealthRegistry()), deadlineMs: 1_000 }
+  const called = new PoolAttempts(pool, requestTo('/v1/models', { method: 'GET' }), {}, false, aroundAt(clock)).next()
+  clock.now = 600
+  t.match(await called, { headersTimeoutMs: 400 })
+})
+
 t.test('nor is another one, also where nothing was sent yet', async (t) => {
   const [slow, first, second] = [
     upstreamOf({ url: 'http://slow', credential: async () => { throw new Error('away') } }, 'slow'),

@@ -169,6 +169,12 @@ t.test('the attempt of a stream that is read on for its usage is there when its 
   t.strictSame(told, [['left'], ['left'], ['left']])
 })
 
+t.test('a caller that asks for no stream gets the compression that it asks for, also where heads are held', async (t) => {
+  const gateway = await startPool(t, { rules: inOrder, pool: { retryOn: ['first_event'] } })
+  await ask(gateway, chat, { 'accept-encoding': 'gzip' })
+  t.equal(gateway.members[0]?.seen[0]?.headers['accept-encoding'], 'gzip')
+})
+
 t.test('a reply that is no event stream passes at once where heads are held', async (t) => {
   const gateway = await startPool(t, { rules: inOrder, pool: { retryOn: ['first_event'] } })
   gateway.members[0]?.queue({ headers: { 'content-type': 'application/json' }, body: '[{"a":1},{}]', stallAt: 8 })

@@ -325,6 +325,34 @@ t.test('to renew a secret takes no attempt from what may be sent', async (t) => 
   gateway.members[0]?.queue({ status: 401, body: {} }, overloaded)
   t.equal((await ask(gateway)).status, 200)
   t.strictSame(seenBy(gateway), [2, 1])
+  t.match(gatewayOf(gateway.app).upstreamsStatus().upstreams, [{ state: 'up', reason: null }, { state: 'up' }], 'nor is the new one blamed')
+  const { body } = await gateway.app.inject('/metrics')
+  t.match(body, /^llm_gateway_failovers_total\{pool="pool",reason="credential"\} 1$/m)
+})
+
+t.test('a secret is fetched anew where it was refused, and not for what else a provider has against a request', async (t) => {
+  let asked = 0
+  const credential = (): string => {
+    asked += 1
+    return 'secret-0'
+  }
+  for (const [script, seen] of [
+    [{ status: 401, body: { error: { code: 'mismatched_organization' } } }, [1, 0]], [{ status: 403, body: {} }, [1, 1]],
+  ] as const) {
+    const gateway = await startPool(t, { rules: inOrder, upstreams: [{ credential }] })
+    gateway.members[0]?.queue(script)
+    asked = 0
+    await ask(gateway)
+    t.strictSame([asked, seenBy(gateway)], [1, seen])
+  }
+})
+
+t.test('a caller whose own secret is refused takes no member from the others', async (t) => {
+  const gateway = await startPool(t, { rules: inOrder, upstreams: [{ credential: 'forward' }, { credential: 'forward' }] })
+  gateway.members[0]?.queue({ status: 401, body: { error: { message: 'Incorrect API key provided' } } })
+  t.equal((await ask(gateway)).status, 401)
+  t.equal((await ask(gateway)).status, 200)
+  t.strictSame(seenBy(gateway), [2, 0])
 })
 
 t.test('another member is asked where a refused secret stays the same', async (t) => {
@@ -389,7 +417,7 @@ t.test('a member whose base needs a model refuses a request that names none', as
 
   const alone = await startGateway(t, 'http://127.0.0.1:9/{model}')
   t.equal((await alone.app.inject({ url: '/v1/models', headers: { authorization: `Bearer ${secret}` } })).statusCode, 400)
-  await alone.settled.next()
+  t.equal((await alone.settled.next()).times.sentAt, 0)
   t.notMatch((await alone.app.inject('/metrics')).body, /^llm_gateway_upstream_attempts_total\{.*\} [1-9]/m, 'which is no attempt')
 })
 

@@ -64,6 +64,7 @@ t.test('what a reply means for its upstream and for another attempt', async (t) 
     [kept(503, '', { 'retry-after': '3' }), ['overloaded', '503', 'upstream', 3_000]],
     [kept(529), ['overloaded', '529', 'upstream', null]],
     [kept(500, '', { 'retry-after': '3' }), ['server_error', '500', 'upstream', null]],
+    [kept(500, { error: { code: 'insufficient_quota' } }), ['server_error', '500', 'upstream', null]],
     [kept(524), ['server_error', '524', 'upstream', null]],
   ]
   for (const [reply, told] of cases) t.strictSame(judged(reply), told, `${reply.status} ${reply.body.toString()}`)
@@ -123,7 +124,9 @@ t.test('a failure before anything was sent is another one than after', async (t)
     { result: 'queue', cause: 'connect', blames: 'nobody_asked' },
     'a queue of ours'
   )
-  t.strictSame(failed('UND_ERR_HEADERS_TIMEOUT', true), ['timeout', 'timeout', 'upstream'])
+  for (const code of ['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'ETIMEDOUT']) {
+    t.strictSame(failed(code, true), ['timeout', 'timeout', 'upstream'])
+  }
   t.strictSame(failed(undefined, true, 'HTTPParserError'), ['invalid', null, 'upstream'])
   t.match(judge({ kind: 'head', reply: kept(200) }, true, 0, plain), { result: 'first_event', cause: 'first_event', blames: 'upstream' })
 })
