@@ -122,14 +122,20 @@ export class EventStreamReader implements ReplyReader {
     const isExtra = scanner.done && meter.isExtra
     const hasUsage = scanner.done && meter.hasUsage
     scanner.reset()
-    if (hasUsage) this.#readUsageEnd()
+    if (hasUsage) this.#readUsageEnd(isExtra)
     return isExtra
   }
 
-  /** After a finish reason and its usage, the rest is read to the end, in case the caller leaves before the upstream does. */
-  #readUsageEnd (): void {
-    this.#readPassed(this.#meter.finishReason === null)
-    if (this.#meter.finishReason !== null) this.#first = Infinity
+  /**
+   * After a finish reason and its usage, the rest is read to the end, in case the caller leaves before the upstream does. `isLast`: the
+   * usage came without a choice, so that no other follows.
+   */
+  #readUsageEnd (isLast: boolean): void {
+    const meter = this.#meter
+    this.#readPassed(meter.finishReason === null)
+    if (meter.finishReason === null) return
+    this.#first = Infinity
+    meter.complete ||= isLast
   }
 
   /** Reads the last skipped events, if something is still looked for. */

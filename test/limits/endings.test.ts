@@ -89,6 +89,29 @@ t.test('a caller that leaves in the middle pays for what it saw, and not for all
   t.match(await records(), [{ outcome: 'client_abort', charged: spent }])
 })
 
+t.test('a chat that breaks off, or whose caller leaves, after its usage costs what that says', async (t) => {
+  const { url, upstream, quiet, records } = await setup(t, { group, drain: noDrain })
+  const event = (data: object): string => `data: ${JSON.stringify(data)}\n\n`
+  const bytes = Buffer.from(
+    event({ choices: [{ index: 0, delta: { content: 'a word' } }] }) +
+    event({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] }) +
+    event({ choices: [], usage: { prompt_tokens: 3, completion_tokens: 1, total_tokens: 4 } })
+  )
+  const asked = JSON.stringify({ ...body, stream: true, stream_options: { include_usage: true } })
+  for (const ending of [{ stallAt: bytes.length }, { cutAt: bytes.length }]) {
+    upstream.queue({ body: bytes, headers: { 'content-type': 'text/event-stream' }, ...ending })
+    const { reply, request } = call(`${url}/v1/chat/completions`, { body: asked })
+    let seen = 0
+    for await (const chunk of await reply) {
+      seen += chunk.length
+      if (seen >= bytes.length) break
+    }
+    request.destroy()
+    await quiet()
+  }
+  t.match(await records(), [{ input: 3, output: 1, charged: 4 }, { input: 3, output: 1, charged: 4 }])
+})
+
 t.test('a caller that has its reply packed pays for what is in it, and not for how small it is', async (t) => {
   const { url, upstream, quiet } = await setup(t, { group, drain: noDrain })
   const event = 'data: {"choices":[{"index":0,"delta":{"content":"word"}}]}\n\n'

@@ -44,7 +44,7 @@ const told: Readonly<Record<string, RegExp>> = {
   images: /data: \{"error":\{"message":"The model provider broke off its reply\."[^\n]*\n\n$/,
   responses: /event: response\.failed\ndata: [^\n]*\n\n$/,
   messages: /event: error\ndata: [^\n]*broke off[^\n]*\n\n$/,
-  'generate_content.streamGenerateContent': /data: \{"error":\{"code":502[^\n]*\n\n$/,
+  'generate_content.streamGenerateContent': /data: \{"error":\{"code":502[^\n]*\n\n: [^\n]+$/,
 }
 
 function begun (fixture: string, without: number): Buffer {

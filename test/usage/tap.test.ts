@@ -234,3 +234,26 @@ t.test('finds the finish reason of a chat wherever it stands before its usage', 
     t.equal(llm.usage.finishReason, 'length')
   }
 })
+
+t.test('a chat has told all once usage without a choice follows its finish reason', async (t) => {
+  const event = (choices: object[], more = {}): Buffer => Buffer.from(`data: ${JSON.stringify({ model: 'm', choices, ...more })}\n\n`)
+  const text = { index: 0, delta: { content: 'ab' }, finish_reason: null }
+  const end = { index: 0, delta: {}, finish_reason: 'stop' }
+  const cases: Array<[string, boolean, Buffer[]]> = [
+    ['its own event', true, [event([text]), event([text]), event([text]), event([end]), event([], { usage })]],
+    ['all in one piece', true, [Buffer.concat([event([text]), event([text]), event([text]), event([end]), event([], { usage })])]],
+    ['no finish reason', false, [event([text]), event([], { usage })]],
+    ['usage beside a choice', false, [event([text], { usage }), event([end], { usage })]],
+    ['nothing told without a choice', false, [event([text], { usage }), event([end]), event([], { usage: null })]],
+  ]
+  for (const [name, complete, pieces] of cases) {
+    for (const side of ['client', 'upstream'] as const) {
+      const llm = requestFor('chat_completions')
+      const { tap } = tapOn(llm, { 'content-type': 'text/event-stream' })
+      for (const piece of pieces) tap.push(piece)
+      t.equal(tap.complete, complete, name)
+      tap.abort(side)
+      t.strictSame([llm.usage.tokens?.output, llm.usage.partial], [4, !complete], `${name}, ${side}`)
+    }
+  }
+})
