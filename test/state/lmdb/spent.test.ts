@@ -68,6 +68,15 @@ t.test('what a thread that ends has not saved stays to be saved', async (t) => {
   t.strictSame(changes.take(), [['spent', 'g:chat', 7, false], ['spent', 'g:other', 7, true]])
 })
 
+t.test('what a thread that cannot begin has not saved stays to be saved, and ends nothing', async (t) => {
+  const changes = new SpentChanges(() => 7)
+  changes.add('g:chat', true)
+  const writer = new SpentWriter({ save: async () => { throw new Error('no more threads') } }, changes)
+  writer.write()
+  await writer.close()
+  t.strictSame(changes.take(), [['spent', 'g:chat', 7, true]])
+})
+
 t.test('what cannot be read stays to be saved, and ends nothing', async (t) => {
   let isBroken = true
   const changes = new SpentChanges(() => {
