@@ -69,17 +69,13 @@ export function familyAsked (segments: readonly string[], caller: Caller): Famil
 }
 
 /**
- * The endpoints whose action a tail ends in, in any case and whatever is between: more than `matchTail` serves. A lenient upstream may find
- * a model there, so such a path is never left to a mount.
+ * The family of an endpoint whose action follows a colon anywhere in a tail, in any case: more than `matchTail` serves. A lenient upstream
+ * may find a model there, so such a path is never left to a mount.
  */
-export function endingLike (segments: readonly string[]): readonly Endpoint[] {
-  return looseActions.get(actionKey(String(segments[0]), segments.join('/')).toLowerCase()) ?? []
-}
-
-/** True if a colon anywhere is followed by an endpoint's action, in any case. */
-export function hasActionLike (segments: readonly string[]): boolean {
+export function familyLike (segments: readonly string[]): Family | null {
   const [, ...parts] = segments.join('/').toLowerCase().split(/:|%3a/)
-  return parts.some((part) => actionFamilies.has(part.replace(/[^a-z].*$/, '')))
+  const [like] = parts.flatMap((part) => looseActions.get(`${segments[0]}:${/^[a-z]*/.exec(part)}`.toLowerCase()) ?? [])
+  return like?.family ?? null
 }
 
 /** Null if the tail belongs to no endpoint. */

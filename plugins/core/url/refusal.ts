@@ -1,6 +1,6 @@
 /** Why a path that is no endpoint is refused, or that it is not ours. */
 import type { Caller, Family } from '../../protocols/index.js'
-import { endingLike, familyAsked, hasActionLike, isRoot, isWhole, matchTail, type TailMatch } from './match.js'
+import { familyAsked, familyLike, isRoot, isWhole, matchTail, type TailMatch } from './match.js'
 import { isDecodable, isSuspicious, leadingVersions } from './segments.js'
 
 export interface UrlRefusal {
@@ -38,8 +38,8 @@ export function isUnknown ({ code }: Pick<UrlRefusal, 'code'>): boolean {
 /** One reading of a path that two readers could read in two ways: refused if it contains an endpoint. */
 export function doubtful ({ path, tail, caller }: PathParts, mounted: boolean): RefusalReason {
   if (tail === null) return null
-  const [endpoint] = matchTail(tail, caller)?.endpoints ?? endingLike(tail)
-  if (endpoint !== undefined) return { code: 'ambiguous_path', family: endpoint.family }
+  const family = matchTail(tail, caller)?.endpoints[0]?.family ?? familyLike(tail)
+  if (family !== null) return { code: 'ambiguous_path', family }
   const versioned = caller.versions.length > 0
   if (!versioned && !mounted) return null
   // What the router cannot decode is no route of the host either. Ids below an endpoint, as of a batch, may have capital letters.
@@ -58,9 +58,10 @@ export function noEndpoint ({ tail, caller }: PathParts, match: TailMatch | null
   if (doubled !== null) return { code: 'doubled_path', family: doubled }
   const others = match?.endpoints ?? []
   const [other] = others
-  if (other !== undefined && method === 'POST' && endsInWord(tail)) {
-    return { code: hasActionLike(tail) ? 'misspelled_action' : 'unknown_action', family: other.family }
-  }
+  const isAction = method === 'POST' && endsInWord(tail)
+  const like = other === undefined || isAction ? familyLike(tail) : null
+  if (like !== null) return { code: 'misspelled_action', family: other?.family ?? like }
+  if (other !== undefined && isAction) return { code: 'unknown_action', family: other.family }
   if (other !== undefined) {
     return {
       code: 'method_not_allowed',
@@ -68,9 +69,7 @@ export function noEndpoint ({ tail, caller }: PathParts, match: TailMatch | null
       allow: others.flatMap((allowed) => allowed.method === 'GET' ? ['GET', 'HEAD'] : [allowed.method]),
     }
   }
-  return caller.versions.length > 0 || mounted || endingLike(tail).length > 0
-    ? { code: 'unknown_url', family: familyAsked(tail, caller) }
-    : null
+  return caller.versions.length > 0 || mounted ? { code: 'unknown_url', family: familyAsked(tail, caller) } : null
 }
 
 /** A model in the path may be followed by an action that no endpoint has. */

@@ -52,7 +52,7 @@ async function start (
 const endpointPaths = [
   '/V1/chat/completions', '/v1/../V1/chat/completions', '/V1//chat/completions', '/V1/messages', '/V1/Messages/',
   '/V%31/chat/completions', '/%561/chat/completions', '/V1Beta/models/m:generateContent',
-  '/V1Beta/models/m:predict', '/V1/Models/m:batchGenerateContent',
+  '/V1Beta/models/m:predict', '/V1/Models/m:batchGenerateContent', '/V1beta/tunedModels/m:countTokens', '/V1/v1/tunedModels/m:EmbedContent',
   '/V1/v1/messages', '/V1/chat/completions?key=a', '/V1/chat/completions;a',
 ]
 

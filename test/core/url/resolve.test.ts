@@ -144,7 +144,7 @@ t.test('what is not an endpoint of ours is left alone', async (t) => {
 })
 
 t.test('a path that ends in an endpoint\'s action is never left to a mount, whatever stands before the action', async (t) => {
-  t.equal(read('POST', '/tunedModels/m:generateContent/x/m:generateContent'), 'unknown_url gemini')
+  t.equal(read('POST', '/tunedModels/m:generateContent/x/m:generateContent'), 'misspelled_action gemini')
   t.equal(read('POST', '/v1beta/models/m:generateContent/x'), 'method_not_allowed gemini')
   t.equal(read('POST', '/models/../m:countTokens'), 'ambiguous_path gemini')
   t.equal(read('POST', '/%2f/tunedModels/a%2fb:countTokens/m%3AgenerateContent?key=k'), 'ambiguous_path gemini')
@@ -173,6 +173,10 @@ t.test('an unknown path under a version is told as such, for whoever owns the mo
   for (const action of [':generatecontent', '%3acountTOKENS', ':generateContent:other', ':generateContent/x%3Aother']) {
     t.equal(read('POST', `/v1beta/models/m${action}`), 'misspelled_action gemini', action)
   }
+  for (const path of ['/v1beta/tunedmodels/m:generatecontent', '/tunedModels/m:countTOKENS', '/v1/tunedModels/m:generateContent:other']) {
+    t.equal(read('POST', path), 'misspelled_action gemini', path)
+  }
+  t.equal(read('POST', '/v1beta/tunedModels/m:other'), 'unknown_url gemini')
   t.equal(read('POST', '/v1beta/models/countTokens:generateContents'), 'unknown_action gemini', 'a model of that name')
   t.equal(read('PUT', '/v1beta/models/m:unknownAction'), 'method_not_allowed gemini', 'it could be read as a model')
 })
@@ -187,7 +191,8 @@ t.test('a doubled endpoint is refused in the terms of its last family', async (t
 
 t.test('a path of thousands of segments is refused for little work', async (t) => {
   const { join } = Array.prototype
-  for (const path of ['a/'.repeat(7_900), 'tunedModels/m:generateContent/'.repeat(500)]) {
+  const paths = { unknown_url: 'a/'.repeat(7_900), misspelled_action: 'tunedModels/m:generateContent/'.repeat(500) }
+  for (const [code, path] of Object.entries(paths)) {
     let joined = 0
     Reflect.set(Array.prototype, 'join', function (this: unknown[], separator?: string) {
       joined += this.length
@@ -195,7 +200,7 @@ t.test('a path of thousands of segments is refused for little work', async (t) =
     })
     const answer = read('POST', `/v1beta/${path}`)
     Reflect.set(Array.prototype, 'join', join)
-    t.equal(answer, 'unknown_url gemini')
+    t.equal(answer, `${code} gemini`)
     t.ok(joined < 40 * path.split('/').length, `${joined} segments were looked at`)
   }
 })
