@@ -79,9 +79,9 @@ export function chargesOf (llm: ModelCall, held: HeldWithCost, pricing: Pricing 
   return { tokens: chargeOf(llm, held, known), cost: costChargeOf(llm, held, known, pricing) }
 }
 
-/** What it used will be told by another request. */
+/** What it used will be told by another request; no reply here tells that of a chat which its provider answers elsewhere. */
 export function isToldLater (llm: ModelCall): boolean {
-  return llm.body.goesOn && llm.usage.tokens === null && knownOf(llm) === 'unseen'
+  return llm.body.goesOn && llm.endpoint.usage?.unfinished.length !== 0 && llm.usage.tokens === null && knownOf(llm) === 'unseen'
 }
 
 /** False for what is not metered, or was never sent. */

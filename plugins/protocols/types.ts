@@ -49,7 +49,7 @@ export interface OutputFields {
   readonly max: ReadonlyArray<readonly string[]>
   /** Number of answers. */
   readonly choices: ReadonlyArray<readonly string[]>
-  /** The field by which work goes on in the background after the reply, which then reports no usage: an endpoint with `replays` may. */
+  /** The field by which work goes on after the reply, which then reports no usage: an endpoint with `replays` may. */
   readonly goesOn?: readonly string[]
   /** Tools charged by the piece that it may let the provider use. */
   readonly tools?: readonly PaidTool[]

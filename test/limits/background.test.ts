@@ -229,6 +229,20 @@ t.test('one that is charged while its app ends is remembered', async (t) => {
   t.match(await later.notes.read('later:all:resp_1'), `"tokens":${held}`)
 })
 
+t.test('a chat that its provider answers elsewhere is not remembered: a response with its id gives nothing back', async (t) => {
+  const upstream = await startUpstream(t)
+  const [balances, notes] = [memoryBalances(), memoryNotes()]
+  const { ask } = await open(t, upstream, { balances, notes })
+  const body = { model: 'm', messages: [{ role: 'user', content: 'hi' }], max_tokens: 500, deferred: true }
+  const charged = Math.ceil(JSON.stringify(body).length / 4) + 500
+  const reply = { id: 'resp_1', object: 'chat.completion', model: 'm-1', choices: [] }
+  await ask(json(reply), { path: '/../chat/completions', method: 'POST', body })
+  await spent(balances, charged)
+  await ask(json(response('completed', counts(30, 4))))
+  t.equal(await notes.read('later:all:resp_1'), null)
+  t.equal((await balances.read('all')).spent, charged)
+})
+
 t.test('a stream, a cancellation and a packed reply tell it, too', async (t) => {
   const used = counts(30, 4)
   const done = response('completed', used)
