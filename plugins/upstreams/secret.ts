@@ -54,6 +54,8 @@ const lastMs = 30_000
 
 interface Held {
   readonly text: string
+  /** The number of the question that it answers. */
+  readonly turn: number
   /** Until then no other one is asked for. */
   readonly freshUntil: number
   /** From then on requests wait for another one. */
@@ -88,6 +90,7 @@ class RenewedSecret implements Secret {
   #held: Held | null = null
   #asking: Promise<string> | null = null
   #forcing: Promise<string> | null = null
+  #turns = 0
   #failedAt = -Infinity
   #forcedAt = -Infinity
 
@@ -137,11 +140,14 @@ class RenewedSecret implements Secret {
   }
 
   async #load (): Promise<string> {
+    this.#turns += 1
+    const turn = this.#turns
     try {
-      const held = readGiven(await withTimeout(this.#rules.timeoutMs, this.#ask()), this.#rules)
-      this.#held = held
+      const held = readGiven(await withTimeout(this.#rules.timeoutMs, this.#ask()), turn, this.#rules)
+      // The answer to an earlier question may come last, and be the secret that was refused meanwhile.
+      if (this.#held === null || this.#held.turn < turn) this.#held = held
       this.#failedAt = -Infinity
-      return held.text
+      return this.#held.text
     } catch {
       // The error is dropped: it may contain the secret, or where it is kept.
       this.#failedAt = this.#rules.now()
@@ -154,12 +160,12 @@ async function unavailable (): Promise<never> {
   throw gatewayError('upstream_credential_unavailable')
 }
 
-function readGiven (given: Given, { keepMs, staleMs, now, wallNow }: RenewalRules): Held {
+function readGiven (given: Given, turn: number, { keepMs, staleMs, now, wallNow }: RenewalRules): Held {
   const text = typeof given === 'string' ? given : given.secret
   if (!isSecret(text)) throw new TypeError('no secret')
-  if (typeof given === 'string') return { text, freshUntil: now() + keepMs, goodUntil: now() + staleMs, endsAt: Infinity }
+  if (typeof given === 'string') return { text, turn, freshUntil: now() + keepMs, goodUntil: now() + staleMs, endsAt: Infinity }
   const left = Number(given.expiresAt) - wallNow()
   if (!(left > 0)) throw new TypeError('the secret has ended')
   const endsAt = now() + left
-  return { text, freshUntil: endsAt - Math.min(aheadMs, left / 2), goodUntil: endsAt - Math.min(lastMs, left / 8), endsAt }
+  return { text, turn, freshUntil: endsAt - Math.min(aheadMs, left / 2), goodUntil: endsAt - Math.min(lastMs, left / 8), endsAt }
 }

@@ -115,6 +115,20 @@ t.test('a secret that was refused is replaced once for all who had it', async (t
   t.equal(await secret.renew?.('s2'), 's3')
 })
 
+t.test('what was asked for before a refusal, and comes after its replacement, does not replace that', async (t) => {
+  let now = 1_000_000
+  let answer = (_: string): void => {}
+  const answers = ['old', new Promise<string>((resolve) => { answer = resolve }), 'new']
+  const secret = functionSecret(async () => await (answers.shift() ?? 'none'), { now: () => now, wallNow: () => now })
+  t.equal(await secret.current(), 'old')
+  now += 31_000
+  t.equal(secret.current(), 'old', 'asks in the background')
+  t.equal(await secret.renew?.('old'), 'new')
+  answer('old')
+  await wait(5)
+  t.equal(secret.current(), 'new')
+})
+
 t.test('a file is read again when it changes, also through a link that is swapped above it', async (t) => {
   let now = 0
   const folder = t.testdir({ one: { token: 'first\n' }, two: { token: 'second' } })
