@@ -25,10 +25,12 @@ function add (map: Map<string, Endpoint[]>, key: string, endpoint: Endpoint): vo
   map.set(key, [...map.get(key) ?? [], endpoint])
 }
 
-const looseActions = new Map([...actions].map(([key, list]) => [key.toLowerCase(), list]))
+const actionRoots = new Set([...actions.keys()].map((key) => key.replace(/:.*/, '').toLowerCase()))
 
 /** The words that may follow the last colon of a path. */
 export const knownActions: readonly string[] = [...new Set(endpoints.flatMap(({ action }) => action ?? []))]
+
+const actionLike = new RegExp(`(?::|%3A)(${knownActions.join('|')})(?![a-z])`, 'i')
 
 const actionFamilies = new Map(endpoints.flatMap(({ action, family }) => action === null ? [] : [[action.toLowerCase(), family] as const]))
 
@@ -73,9 +75,9 @@ export function familyAsked (segments: readonly string[], caller: Caller): Famil
  * may find a model there, so such a path is never left to a mount.
  */
 export function familyLike (segments: readonly string[]): Family | null {
-  const [, ...parts] = segments.join('/').toLowerCase().split(/:|%3a/)
-  const [like] = parts.flatMap((part) => looseActions.get(`${segments[0]}:${/^[a-z]*/.exec(part)}`.toLowerCase()) ?? [])
-  return like?.family ?? null
+  if (!actionRoots.has(String(segments[0]).toLowerCase())) return null
+  const [, action = ''] = actionLike.exec(segments.join('/')) ?? []
+  return actionFamilies.get(action.toLowerCase()) ?? null
 }
 
 /** Null if the tail belongs to no endpoint. */
