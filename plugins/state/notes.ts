@@ -20,6 +20,8 @@ export function lmdbNotes ({ notes, thread }: LmdbFiles, now: () => number = Dat
     return found.slice(0, looks).filter(({ value }) => value.until <= now()).map(({ key }) => ['notes', key, null])
   }
   const read = (name: string): string | null => {
+    // Otherwise it reads as of the last read within a millisecond: a note that the thread has written since would not be there.
+    notes.resetReadTxn()
     const note = notes.get(name)
     return note === undefined || note.until <= now() ? null : note.text
   }

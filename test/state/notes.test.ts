@@ -1,3 +1,4 @@
+import { setImmediate as turn } from 'node:timers/promises'
 import t from 'tap'
 import { engines } from './engines.js'
 
@@ -12,5 +13,24 @@ for (const { name, skip, open } of engines) {
     const other = another === null ? state : await another()
     t.equal(await other.notes.read('responses:resp_1'), 'c')
     t.equal(await other.notes.read('responses:resp_2'), 'b')
+  })
+  t.test(`${name}: a note can be taken once it is written, whatever is read meanwhile`, { skip }, async (t) => {
+    const { state: { notes }, close } = await open()
+    t.teardown(close)
+    const ended = new AbortController()
+    const reading = (async () => {
+      while (!ended.signal.aborted) {
+        await notes.read('other')
+        await turn()
+      }
+    })()
+    const taken: unknown[] = []
+    for (let at = 0; at < 30; at += 1) {
+      await notes.write(`note ${at}`, 'a', 60_000)
+      taken.push(await notes.take?.(`note ${at}`))
+    }
+    ended.abort()
+    await reading
+    t.strictSame(taken, Array(30).fill('a'))
   })
 }

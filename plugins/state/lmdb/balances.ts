@@ -27,7 +27,7 @@ const defaultCheckpointMs = 5_000
 export function lmdbBalances (
   files: LmdbFiles, { now = Date.now, holdTtlMs, checkpointMs = defaultCheckpointMs }: LmdbBalancesOptions
 ): Balances {
-  const changes = new SpentChanges(spentOf(files.tables))
+  const changes = new SpentChanges(() => spentOf(files.tables))
   const stores = new LmdbGroupStores(files.tables, changes, holdTtlMs)
   const engine: Engine = { storeOf: stores.of, now, holdTtlMs }
   const transaction = (work: () => void): void => {

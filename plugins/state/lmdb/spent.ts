@@ -4,8 +4,10 @@ import type { DurableThread, Entries, SpentEntry } from './durable.js'
 import type { LmdbTables, Spent, SpentNotes } from './group-stores.js'
 import { isBucketName } from './names.js'
 
-/** Returns what an account or a bucket has spent now, whichever process has changed it last. */
+/** Reads what an account or a bucket has spent now, whichever process has changed it last. */
 export function spentOf ({ accounts, buckets }: Pick<LmdbTables, 'accounts' | 'buckets'>): (name: string) => Spent {
+  // Otherwise it reads as of the last read within a millisecond, in which the thread may have saved.
+  accounts.resetReadTxn()
   return (name) => {
     const isBucket = isBucketName(name)
     const found = (isBucket ? buckets : accounts).getBinaryFast(name)
@@ -18,12 +20,12 @@ export function spentOf ({ accounts, buckets }: Pick<LmdbTables, 'accounts' | 'b
 
 /** Accounts and buckets that this process has changed since the last save. */
 export class SpentChanges implements SpentNotes {
-  readonly #now: (name: string) => Spent
+  readonly #look: () => (name: string) => Spent
   #names = new Set<string>()
   #lessened = new Set<string>()
 
-  constructor (now: (name: string) => Spent) {
-    this.#now = now
+  constructor (look: () => (name: string) => Spent) {
+    this.#look = look
   }
 
   get size (): number {
@@ -38,7 +40,8 @@ export class SpentChanges implements SpentNotes {
 
   /** With what they have spent now. They are no changes any more. */
   take (): readonly SpentEntry[] {
-    const entries = Array.from(this.#names, (name): SpentEntry => ['spent', name, this.#now(name), this.#lessened.has(name)])
+    const now = this.#look()
+    const entries = Array.from(this.#names, (name): SpentEntry => ['spent', name, now(name), this.#lessened.has(name)])
     this.#names = new Set()
     this.#lessened = new Set()
     return entries
@@ -46,10 +49,12 @@ export class SpentChanges implements SpentNotes {
 
   /** Keeps those that are to be saved again. One that replaced a greater value may have replaced what another process saved meanwhile. */
   putBack (entries: readonly SpentEntry[], isSaved: boolean): void {
-    for (const [, name, value, isLess] of entries) {
-      if (!isSaved) this.add(name, isLess)
-      else if (isLess === true && String(this.#now(name)) !== String(value)) this.add(name)
+    if (!isSaved) {
+      for (const [, name, , isLess] of entries) this.add(name, isLess)
+      return
     }
+    const now = this.#look()
+    for (const [, name, value, isLess] of entries) if (isLess === true && String(now(name)) !== String(value)) this.add(name)
   }
 }
 

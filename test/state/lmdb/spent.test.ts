@@ -4,10 +4,12 @@ import { once } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
 import type { Bucket, HoldAsk } from '../../../plugins/core/balances/types.js'
+import { newWindow } from '../../../plugins/core/balances/window.js'
 import { lmdbBalances } from '../../../plugins/state/lmdb/balances.js'
+import { writeAccount } from '../../../plugins/state/lmdb/codec.js'
 import { DurableThread } from '../../../plugins/state/lmdb/durable.js'
 import { openLmdb } from '../../../plugins/state/lmdb/open.js'
-import { SpentChanges, SpentWriter } from '../../../plugins/state/lmdb/spent.js'
+import { SpentChanges, spentOf, SpentWriter } from '../../../plugins/state/lmdb/spent.js'
 
 const heldMs = 2_000
 
@@ -56,7 +58,7 @@ t.test('a disk that stands still holds up no request', async (t) => {
 })
 
 t.test('what a thread that ends has not saved stays to be saved', async (t) => {
-  const changes = new SpentChanges(() => 7)
+  const changes = new SpentChanges(() => () => 7)
   changes.add('g:chat')
   changes.add('g:other', true)
   const thread = new DurableThread('/dev/null/nowhere')
@@ -69,7 +71,7 @@ t.test('what a thread that ends has not saved stays to be saved', async (t) => {
 })
 
 t.test('what a thread that cannot begin has not saved stays to be saved, and ends nothing', async (t) => {
-  const changes = new SpentChanges(() => 7)
+  const changes = new SpentChanges(() => () => 7)
   changes.add('g:chat', true)
   const writer = new SpentWriter({ save: async () => { throw new Error('no more threads') } }, changes)
   writer.write()
@@ -79,7 +81,7 @@ t.test('what a thread that cannot begin has not saved stays to be saved, and end
 
 t.test('what cannot be read stays to be saved, and ends nothing', async (t) => {
   let isBroken = true
-  const changes = new SpentChanges(() => {
+  const changes = new SpentChanges(() => () => {
     if (isBroken) throw new Error('a closed database')
     return 7
   })
@@ -95,7 +97,7 @@ t.test('what changes while it is written is written again, and what does not is 
   const path = t.testdir({})
   const files = await openLmdb(path, 'boot-1')
   const spent = new Map([['g:chat', 7], ['g:other', 1]])
-  const changes = new SpentChanges((name) => spent.get(name) ?? null)
+  const changes = new SpentChanges(() => (name) => spent.get(name) ?? null)
   for (const name of spent.keys()) changes.add(name)
   const writer = new SpentWriter(files.thread, changes)
   writer.write()
@@ -112,7 +114,7 @@ t.test('what changes while it is written is written again, and what does not is 
 })
 
 t.test('a value that puts a charge right replaces a greater one until it is saved, and no later one does', async (t) => {
-  const changes = new SpentChanges(() => 7)
+  const changes = new SpentChanges(() => () => 7)
   changes.add('g:chat', true)
   changes.add('g:chat')
   const entries = changes.take()
@@ -125,13 +127,25 @@ t.test('a value that puts a charge right replaces a greater one until it is save
 
 t.test('one that may have replaced what another process saved is saved again', async (t) => {
   let now = 7
-  const changes = new SpentChanges(() => now)
+  const changes = new SpentChanges(() => () => now)
   changes.add('g:chat', true)
   changes.add('g:other')
   const entries = changes.take()
   now = 9
   changes.putBack(entries, true)
   t.strictSame(changes.take(), [['spent', 'g:chat', 9, false]])
+})
+
+t.test('what is spent is read as it is, also right after it was read', async (t) => {
+  const path = t.testdir({})
+  const [files, others] = [await openLmdb(path, 'boot-1'), await openLmdb(path, 'boot-1')]
+  for (const spent of [7, 9]) {
+    const account = writeAccount({ spent, held: 0, active: 0, window: newWindow() })
+    others.writeBalances(() => { others.tables.accounts.putSync('g:chat', account) })
+    t.equal(spentOf(files.tables)('g:chat'), spent)
+  }
+  await files.close()
+  await others.close()
 })
 
 t.test('what one process puts right takes nothing from what another one has charged since', async (t) => {
