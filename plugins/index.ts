@@ -104,7 +104,7 @@ export interface LlmGatewayOptions<Upstream extends string = string, Pool extend
 }
 
 async function registerGateway (app: FastifyInstance, options: LlmGatewayOptions): Promise<void> {
-  await inBundle(registerParts(app, options))
+  await inBundle(registerParts(app, options), options)
 }
 
 async function registerParts (app: FastifyInstance, options: LlmGatewayOptions): Promise<void> {

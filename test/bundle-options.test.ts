@@ -8,8 +8,13 @@ t.test('a wrong option is told by the name that it has in the bundle', async (t)
   const cases: ReadonlyArray<readonly [options: object, told: string]> = [
     [{ prefix: 'llm' }, 'option prefix must be a path such as /llm'],
     [{ notes: new Map() }, 'option notes has no method read'],
+    [{ health: 5 }, 'option health must be an object'],
+    [{ upstreams: { notes: 5 } }, 'option upstreams.notes must be an object'],
+    [{ upstreams: { health: 5 } }, 'option upstreams.health must be an object'],
     [{ prices: { model: {} } }, 'option prices.model is not known; did you mean models?'],
     [{ prices: { models: {} }, costs: { header: 'yes' } }, 'option costs.header must be a boolean'],
+    [{ prices: { models: {} }, costs: { heder: true } }, 'option costs.heder is not known; did you mean header?'],
+    [{ prices: { header: 5 } }, 'option prices.header must be a boolean'],
     [{ routes: 'false' }, 'option llmGateway.routes must be a boolean'],
     [{ upstreams: { notes: { url: 'https://models.example', query: 1 } } }, 'option upstreams.notes.query must be an object'],
   ]

@@ -30,12 +30,22 @@ const usuals: readonly Usual[] = [
 ]
 const usualOf = new Map(usuals.flatMap((usual) => usual.names.map((name) => [name, usual] as const)))
 
-/** Warnings for the operator; each begins with the path of the option. 0 switches off, and is no mistake. */
-export function unitWarnings (value: unknown, path = '', name = ''): string[] {
-  if (Array.isArray(value)) return value.flatMap((item, index) => unitWarnings(item, joinPath(path, index), name))
+/** A price list in another unit is one mistake, and would be thousands of lines at each reload. */
+const most = 20
+
+/** Warnings for the operator; each begins with the path of the option, and the last of many tells how many more there are. */
+export function unitWarnings (config: unknown): string[] {
+  const warnings = warningsIn(config, '', '')
+  const more = warnings.length - most
+  return more > 0 ? [...warnings.slice(0, most), `further numbers as small: ${more}`] : warnings
+}
+
+/** 0 switches off, and is no mistake. */
+function warningsIn (value: unknown, path: string, name: string): string[] {
+  if (Array.isArray(value)) return value.flatMap((item, index) => warningsIn(item, joinPath(path, index), name))
   if (isObject(value)) {
     // An entry whose own name says nothing, such as an endpoint's id, has the unit of its section.
-    return Object.entries(value).flatMap(([key, item]) => unitWarnings(item, joinPath(path, key), usualOf.has(key) ? key : name))
+    return Object.entries(value).flatMap(([key, item]) => warningsIn(item, joinPath(path, key), usualOf.has(key) ? key : name))
   }
   const { least = 0, words = '' } = usualOf.get(name) ?? {}
   return typeof value === 'number' && value > 0 && value < least ? [`${path}: ${value} ${words}`] : []

@@ -32,6 +32,14 @@ prices: { models: { cheap: { input: 0.0001, output: 0 }, one: [{ from: 2026-01-0
   t.equal(await exit, 0)
 })
 
+t.test('a price list in another unit is told by its first prices', async (t) => {
+  const models = Object.fromEntries(Array.from({ length: 300 }, (_, index) => [`m${index}`, { input: 0.000001, output: 0.000002 }]))
+  const warnings = unitWarnings({ prices: { models } })
+  t.equal(warnings.length, 21)
+  t.match(warnings.at(0), /^prices\.models\.m0\.input: 0\.000001 is for a million tokens/)
+  t.match(warnings.at(-1), /^further numbers as small: 580$/)
+})
+
 t.test('every time and size of the file has a least that is usual', async (t) => {
   const schema = readFileSync(createRequire(import.meta.url).resolve('fastify-llm-gateway/schemas/gateway.schema.json'), 'utf8')
   const names = new Set(Array.from(schema.matchAll(/"(\w+(?:Ms|Bytes))": \{/g), ([, name = '']) => name))
