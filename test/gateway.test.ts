@@ -140,7 +140,7 @@ t.test('a wrong option fails at start and names itself', async (t) => {
     [{ upstreams: { main: 'http://a' } }, /upstreams\.main must be an object/],
     [{ groups: { all: { protocols: ['nothing'] } }, keys: [] }, /groups\.all\.protocols holds "nothing"/],
     [{ keys: [{ id: 'a', group: 'other', secret: 'x' }] }, /keys\[0\]\.group/],
-    [{ prefix: 'no slash' }, /paths\.prefix/],
+    [{ prefix: 'no slash' }, /option prefix must be a path/],
     [{ upstreams: 'https://models.example' }, /option llmGateway\.upstreams must be an object/],
     [{ metrics: true }, /llmGateway\.metrics must be an object or false/],
     [{ usage: true }, /llmGateway\.usage must be an object/],

@@ -369,8 +369,8 @@ t.test('callers label their own requests where that is read', async (t) => {
 t.test('wrong options are refused by name', async (t) => {
   const upstream = await startUpstream(t)
   const start = async (options: object): Promise<unknown> => await startGateway(t, upstream.url, options)
-  await t.rejects(start({ prices: { files: 'prices.yaml' } }), { code: 'LLM_GATEWAY_OPTION', message: /costs\.files/ })
-  await t.rejects(start({ prices: { unpriced: 'maybe' } }), { code: 'LLM_GATEWAY_OPTION', message: /costs\.unpriced/ })
+  await t.rejects(start({ prices: { files: 'prices.yaml' } }), { code: 'LLM_GATEWAY_OPTION', message: /prices\.files/ })
+  await t.rejects(start({ prices: { unpriced: 'maybe' } }), { code: 'LLM_GATEWAY_OPTION', message: /prices\.unpriced/ })
   await t.rejects(start({ prices: { models: { a: { input: -1 } } } }), {
     code: 'LLM_GATEWAY_PRICES', message: /prices\.models: a\.input: must not be negative/,
   })
