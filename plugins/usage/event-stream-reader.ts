@@ -115,6 +115,8 @@ export class EventStreamReader implements ReplyReader {
     if (scanner.first === undefined) return false
     this.#first -= 1
     this.#passedSince = 0
+    // A choice follows the usage, which was that of one step or one answer, and not the last.
+    if (this.#first === Infinity && !this.undecided) meter.complete = false
     if (scanner.done) meter.take(scanner.found)
     else this.broken ||= scanner.first === openObject
     // `[DONE]`, the one event that is no object.
@@ -126,10 +128,7 @@ export class EventStreamReader implements ReplyReader {
     return isExtra
   }
 
-  /**
-   * After a finish reason and its usage, the rest is read to the end, in case the caller leaves before the upstream does. `isLast`: the
-   * usage came without a choice, so that no other follows.
-   */
+  /** After a finish reason and its usage, all is read, for callers that leave before the end. `isLast`: it has no choice. */
   #readUsageEnd (isLast: boolean): void {
     const meter = this.#meter
     this.#readPassed(meter.finishReason === null)

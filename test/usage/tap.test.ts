@@ -239,9 +239,12 @@ t.test('a chat has told all once usage without a choice follows its finish reaso
   const event = (choices: object[], more = {}): Buffer => Buffer.from(`data: ${JSON.stringify({ model: 'm', choices, ...more })}\n\n`)
   const text = { index: 0, delta: { content: 'ab' }, finish_reason: null }
   const end = { index: 0, delta: {}, finish_reason: 'stop' }
+  const first = { ...usage, completion_tokens: 1 }
   const cases: Array<[string, boolean, Buffer[]]> = [
     ['its own event', true, [event([text]), event([text]), event([text]), event([end]), event([], { usage })]],
     ['all in one piece', true, [Buffer.concat([event([text]), event([text]), event([text]), event([end]), event([], { usage })])]],
+    ['another step behind it', false, [event([text]), event([end]), event([], { usage }), event([text]), event([text])]],
+    ['the usage of that', true, [event([end]), event([], { usage: first }), event([text]), event([end]), event([], { usage })]],
     ['no finish reason', false, [event([text]), event([], { usage })]],
     ['usage beside a choice', false, [event([text], { usage }), event([end], { usage })]],
     ['nothing told without a choice', false, [event([text], { usage }), event([end]), event([], { usage: null })]],
@@ -254,6 +257,25 @@ t.test('a chat has told all once usage without a choice follows its finish reaso
       t.equal(tap.complete, complete, name)
       tap.abort(side)
       t.strictSame([llm.usage.tokens?.output, llm.usage.partial], [4, !complete], `${name}, ${side}`)
+    }
+  }
+})
+
+t.test('a chat that ends in the middle of another step is not whole, although it had usage before', async (t) => {
+  const events = (choice: object): string => `data: ${JSON.stringify({ model: 'm', choices: [{ index: 0, ...choice }] })}\n\n`
+  const step = `${events({ finish_reason: 'tool_calls' })}data: ${JSON.stringify({ choices: [], usage })}\n\n`
+  const text = events({ delta: { content: 'ab' } })
+  const cases: ReadonlyArray<readonly [bytes: string, whole: boolean]> = [
+    [step, true], [step + text + text, false], [step + text + step, true], [`${step}${text}data: [DONE]\n\n`, true],
+  ]
+  for (const [bytes, whole] of cases) {
+    for (const takeOut of [false, true]) {
+      for (const pieces of [[Buffer.from(bytes)], bytesOf(Buffer.from(bytes))]) {
+        const { tap } = tapOn(requestFor('chat_completions'), { 'content-type': 'text/event-stream' }, takeOut)
+        for (const piece of pieces) tap.push(piece)
+        tap.end()
+        t.equal(tap.whole, whole, bytes)
+      }
     }
   }
 })
