@@ -47,13 +47,13 @@ t.test('a caller that leaves at the last event of its stream had all of it, and 
   const url = await listen(app)
   const anthropic = { authorization: '', 'x-api-key': secret, 'anthropic-version': '2023-06-01' }
   const cases = [
-    ['/v1/chat/completions', 'chat_completions.include_usage.sse', streamed, {}, 'data: [DONE]'],
+    ['/v1/chat/completions', 'chat_completions.include_usage.sse', streamed, {}, 'data: {'],
     ['/v1/responses', 'responses.sse', '{"model":"m","stream":true,"input":"hi"}', {}, 'event: response.completed'],
     ['/v1/messages', 'messages.sse', streamed.replace('"model"', '"max_tokens":9,"model"'), anthropic, 'event: message_stop'],
   ] as const
   for (const [path, fixture, body, own, last] of cases) {
     const { length } = replyFixture(fixture)
-    const before = replyFixture(fixture).indexOf(last)
+    const before = replyFixture(fixture).lastIndexOf(last)
     t.ok(before > 0, last)
     for (const [stallAt, outcome, abortedBy] of [[length, 'ok', null], [before, 'client_abort', 'client']] as const) {
       upstream.queue({ fixture, stallAt, headers: { 'content-type': 'text/event-stream' } })
