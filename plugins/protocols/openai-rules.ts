@@ -9,17 +9,22 @@ export const openaiCounts: UsageCounts = {
   input: ['prompt_tokens', 'input_tokens'],
   cacheRead: [
     'prompt_tokens_details.cached_tokens', 'input_tokens_details.cached_tokens', 'prompt_cache_hit_tokens', 'cached_tokens',
-    'input_tokens_details.cache_read_input_tokens',
+    'input_tokens_details.cache_read_input_tokens', 'cache_read_input_tokens',
   ],
   cacheWrite: [
     'prompt_tokens_details.cache_write_tokens', 'input_tokens_details.cache_write_tokens',
     'prompt_tokens_details.cache_creation_input_tokens', 'prompt_tokens_details.cache_creation_tokens',
-    'input_tokens_details.cache_creation_input_tokens',
+    'input_tokens_details.cache_creation_input_tokens', 'prompt_tokens_details.caching_tokens', 'cache_creation_input_tokens',
   ],
-  cacheWrite1h: ['input_tokens_details.cache_write_tokens_details.ttl_12h_tokens'],
+  cacheWrite5m: ['prompt_tokens_details.caching_token_details.caching_5m_tokens'],
+  cacheWrite1h: [
+    'input_tokens_details.cache_write_tokens_details.ttl_12h_tokens', 'prompt_tokens_details.caching_token_details.caching_1h_tokens',
+  ],
   output: ['completion_tokens', 'output_tokens'],
   reasoning: ['completion_tokens_details.reasoning_tokens', 'output_tokens_details.reasoning_tokens', 'reasoning_tokens'],
   total: ['total_tokens'],
+  // Perplexity's deep research: https://docs.perplexity.ai/getting-started/models/models/sonar-deep-research
+  outsideTotal: ['citation_tokens'],
   inputHoldsCache: true,
   outputHoldsReasoning: true,
   inputKinds: ['prompt_tokens_details', 'input_tokens_details'],
@@ -29,6 +34,7 @@ export const openaiCounts: UsageCounts = {
 /** Searches that the usage itself counts; the first is Alibaba's (https://www.alibabacloud.com/help/en/model-studio/web-search). */
 export const openaiSearches: readonly string[] = [
   'plugins.search.count', 'server_tool_use.web_search_requests', 'server_tool_use_details.web_search_requests',
+  'num_search_queries',
 ]
 
 /**

@@ -18,6 +18,8 @@ export interface UsageCounts {
   readonly output: readonly string[]
   readonly reasoning: readonly string[]
   readonly total: readonly string[]
+  /** What a model read for its searches. Where this is told, `total` leaves out both it and the reasoning. */
+  readonly outsideTotal: readonly string[]
   /** True if `input` includes the cached tokens, so that they must be subtracted. */
   readonly inputHoldsCache: boolean
   /** True if `output` includes the reasoning. The reported total takes precedence if it fits only the other reading. */
@@ -113,6 +115,7 @@ export const noCounts = {
   toolInput: [],
   reasoning: [],
   total: [],
+  outsideTotal: [],
   reasoningInTotal: null,
   added: null,
   inputKinds: [],

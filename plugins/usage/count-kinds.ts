@@ -1,6 +1,6 @@
 import type { ModalityTokens } from '../core/types.js'
 import { isObject, type JsonObject } from '../core/body/json-object.js'
-import { isCount } from './usage-object.js'
+import { countIn } from './usage-object.js'
 
 type Direction = ModalityTokens['direction']
 
@@ -31,6 +31,6 @@ function addFields (kinds: ModalityTokens[], direction: Direction, split: JsonOb
 }
 
 function addKind (kinds: ModalityTokens[], direction: Direction, kind: unknown, tokens: unknown): void {
-  if (typeof kind !== 'string' || !isCount(tokens) || tokens === 0) return
-  kinds.push({ direction, modality: kind.toLowerCase(), tokens })
+  const count = countIn(tokens)
+  if (typeof kind === 'string' && count !== null && count > 0) kinds.push({ direction, modality: kind.toLowerCase(), tokens: count })
 }

@@ -39,18 +39,20 @@ export function countTokens (object: JsonObject, counts: CountPlaces, model: str
 /** The numbers of a usage object by meaning; null if it reports no tokens. */
 function tell (object: JsonObject, counts: CountPlaces): Reported | null {
   const usage = new UsageObject(object)
+  const outside = usage.number(counts.outsideTotal)
   const numbers = {
     input: usage.number(counts.input),
     cacheRead: usage.number(counts.cacheRead),
     cacheWrite: usage.number(counts.cacheWrite),
     cacheWrite5m: usage.number(counts.cacheWrite5m),
     cacheWrite1h: usage.number(counts.cacheWrite1h),
-    toolInput: usage.number(counts.toolInput),
+    toolInput: usage.number(counts.toolInput) ?? outside,
     output: usage.number(counts.output),
     reasoning: usage.number(counts.reasoning),
   }
   if (usage.seen === 0) return null
-  const total = usage.number(counts.total)
+  const stated = usage.number(counts.total)
+  const total = stated === null || outside === null ? stated : stated + outside + (numbers.reasoning ?? 0)
   const outputKinds = usage.container(counts.outputKinds)
   const kinds = [
     ...kindsIn('input', usage.container(counts.inputKinds), counts.numberedKinds), ...kindsIn('output', outputKinds, counts.numberedKinds),

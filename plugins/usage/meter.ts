@@ -54,7 +54,7 @@ export class Meter {
     if (typeof type === 'string') this.complete ||= rules.last.includes(type)
     this.failed ||= this.fails(found)
     // Before `add` merges earlier counts into it.
-    this.isExtra = found[slots.listed] === 0 && slots.usage.some((slot) => this.#tells(found[slot]))
+    this.isExtra = this.#lacksChoice(found) && !this.fails(found) && slots.usage.some((slot) => this.#tells(found[slot]))
     this.hasUsage = false
     for (const slot of slots.usage) {
       const usage = found[slot]
@@ -77,6 +77,12 @@ export class Meter {
     const type = found[slots.type]
     if (typeof type === 'string' && rules.failed.includes(type)) return true
     return slots.errors.some((slot) => slot === open || tellsFailure(found[slot]))
+  }
+
+  /** True if the newest document could have choices, and has an empty list of them, null, or nothing. */
+  #lacksChoice (found: readonly unknown[]): boolean {
+    const { listed } = this.#plan.slots
+    return listed !== -1 && (found[listed] ?? 0) === 0
   }
 
   /** What an error event of ours at the end of the stream continues. */
@@ -167,8 +173,9 @@ function sumOf (one: Counted | null, other: Counted | null): Counted | null {
   return one === null || other === null ? one ?? other : addCounted(one, other)
 }
 
-/** Replies of success may have null there, and some servers an empty text or object. */
+/** Replies of success may have null there, and some servers an empty text or object, or 0. */
 function tellsFailure (error: unknown): boolean {
+  if (typeof error === 'number') return error !== 0
   return typeof error === 'string' ? error !== '' : isObject(error) && Object.keys(error).length > 0
 }
 

@@ -106,6 +106,7 @@ function countPlaces (counts: UsageCounts): CountPlaces {
     output: apart(counts.output),
     reasoning: apart(counts.reasoning),
     total: apart(counts.total),
+    outsideTotal: apart(counts.outsideTotal),
     inputKinds: apart(counts.inputKinds),
     outputKinds: apart(counts.outputKinds),
   }

@@ -12,10 +12,15 @@ export interface Place {
  * 2^53.
  */
 const maxTokens = 999_999_999_999
+const digits = /^\d{1,12}$/
 
-/** True for a plausible count of tokens. */
-export function isCount (value: unknown): value is number {
-  return typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= maxTokens
+/**
+ * A plausible count of tokens; null for anything else. Some servers write it as a text, and an aggregator converts what its providers
+ * charge for pictures into tokens with a fraction (https://github.com/BerriAI/litellm/issues/28024): that is charged as a whole one.
+ */
+export function countIn (value: unknown): number | null {
+  const count = typeof value === 'string' && digits.test(value) ? Number(value) : value
+  return typeof count === 'number' && count >= 0 && count <= maxTokens ? Math.ceil(count) : null
 }
 
 /** Reads a provider's usage object. Absent, null and zero are three different things; anything that is no count is `odd`. */
@@ -35,9 +40,10 @@ export class UsageObject {
     for (const place of places) {
       const value = this.#valueAt(place)
       if (value === undefined || value === null) continue
-      if (isCount(value)) {
+      const count = countIn(value)
+      if (count !== null) {
         this.seen += 1
-        return value
+        return count
       }
       this.odd = true
     }

@@ -49,6 +49,12 @@ const cases: readonly Case[] = [
     served: { statedCost: '0.000146625' },
   },
   {
+    name: 'searches of a research that its usage counts',
+    protocol: 'chat_completions',
+    reply: { ...chat, usage: { ...chat.usage, citation_tokens: 90, num_search_queries: 21, reasoning_tokens: 700 } },
+    served: { counts: { search: 21 } },
+  },
+  {
     name: 'a stated cost of several parts',
     protocol: 'responses',
     reply: { ...responses, usage: { ...responses.usage, cost: { currency: 'USD', input_cost: 0.001, total_cost: 0.0055 } } },

@@ -17,8 +17,8 @@ function without (bytes: Buffer): Buffer {
 function isExtra (event: Buffer): boolean {
   const data = event.toString().split(/\r\n|\r|\n/).filter((line) => line.startsWith('data:')).map((line) => line.slice(5)).join('\n')
   try {
-    const { choices, usage } = JSON.parse(data)
-    return Array.isArray(choices) && choices.length === 0 && Number.isInteger(usage?.prompt_tokens)
+    const { choices, usage, error } = JSON.parse(data)
+    return (choices ?? []).length === 0 && error === undefined && Number.isInteger(usage?.prompt_tokens)
   } catch {
     return false
   }
@@ -31,11 +31,12 @@ function leftOf (pieces: readonly Buffer[]): Buffer {
 for (const file of [
   'asked.sse', 'asked-crlf.sse', 'asked-cr.sse', 'asked-no-done.sse', 'asked-unended.sse', 'framing.sse', 'every-chunk.sse', 'decoys.sse',
   'null-after.sse', 'last-choice.sse', 'not-asked.sse', 'filtered-first.sse', 'x-groq.sse', 'broken-event.sse', 'one-object.sse',
+  'asked-no-choices.sse', 'asked-null-choices.sse', 'choice-usage.sse', 'choice-usage-twice.sse', 'error-with-empty-choices.sse',
 ]) {
   t.test(file, async (t) => {
     const bytes = readFileSync(new URL(file, folder))
     const expected = without(bytes)
-    const loses = ['asked', 'framing', 'every', 'decoys', 'filtered'].some((name) => file.startsWith(name))
+    const loses = ['asked', 'framing', 'every', 'decoys', 'filtered', 'choice-usage-twice'].some((name) => file.startsWith(name))
     t.equal(expected.length < bytes.length, loses)
     t.ok(leftOf([bytes]).equals(expected), 'in one piece')
     t.ok(leftOf(eventsOf(bytes)).equals(expected), 'one event per piece')

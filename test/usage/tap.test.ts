@@ -1,5 +1,5 @@
 import t from 'tap'
-import type { AbortSide } from '../../plugins/core/types.js'
+import type { AbortSide, ModalityTokens } from '../../plugins/core/types.js'
 import { bytesOf, cutAt, meter, requestFor, tapOn } from './meter-reply.js'
 
 const usage = { prompt_tokens: 3, completion_tokens: 4, total_tokens: 7 }
@@ -103,9 +103,15 @@ t.test('a text that is no name of anything does not travel on whole', async (t) 
 })
 
 t.test('tokens of a kind of content are whole', async (t) => {
-  for (const tokens of ['0.5', '-1', '1e400', '"5"', 'null', '0']) {
+  const inReply = (tokens: string): readonly ModalityTokens[] | null => {
     const reply = `{"usage":{"prompt_tokens":5,"prompt_tokens_details":{"audio_tokens":${tokens}}}}`
-    t.equal(meter('chat_completions', [Buffer.from(reply)]).llm.usage.modalities, null, tokens)
+    return meter('chat_completions', [Buffer.from(reply)]).llm.usage.modalities
+  }
+  for (const tokens of ['-1', '1e400', '"-5"', '"5.5"', '" 5"', '""', '"1e3"', '"1234567890123"', 'true', '[5]', 'null', '0']) {
+    t.equal(inReply(tokens), null, tokens)
+  }
+  for (const [tokens, count] of [['0.5', 1], ['4.2', 5], ['"5"', 5]] as const) {
+    t.strictSame(inReply(tokens), [{ direction: 'input', modality: 'audio', tokens: count }], tokens)
   }
 })
 

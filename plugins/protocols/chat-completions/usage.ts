@@ -3,7 +3,10 @@ import type { UsageRules } from '../usage-rules.js'
 
 export const chatUsage: UsageRules = {
   ...openaiReply,
-  usage: ['x_groq.usage', 'usage'],
+  // Moonshot's is inside of the choice that ends.
+  usage: ['choices.*.usage', 'x_groq.usage', 'usage'],
+  // Groq, OpenRouter; MiniMax has 0 there in a reply of success.
+  errors: [...openaiReply.errors, 'x_groq.error', 'choices.*.error', 'base_resp.status_code'],
   // Reasoning is the larger part of the billed output (https://discuss.ai.google.dev/t/127400).
   counts: { ...openaiReply.counts, reasoningInTotal: /^(?:[^]*\/)?gemini-/ },
   request: { field: 'stream_options', flag: 'include_usage', emptyList: 'choices' },
