@@ -1,3 +1,4 @@
+import { joinPath } from '../core/config/join-path.js'
 import type { PriceProblem } from './price-row.js'
 
 export interface PlacedProblem {
@@ -28,5 +29,5 @@ export function inWords ({ place, line, path, message }: PlacedProblem): string 
 
 /** `['models', 'gpt-5', 'above', 0]` is `models.gpt-5.above[0]`. */
 export function pathText (path: PriceProblem['path']): string {
-  return path.reduce<string>((text, part) => typeof part === 'number' ? `${text}[${part}]` : text === '' ? part : `${text}.${part}`, '')
+  return path.reduce<string>(joinPath, '')
 }

@@ -5,7 +5,7 @@ import { isObject } from '../core/body/json-object.js'
 import { parseJson } from '../core/body/parse-json.js'
 import { readPlainFileNow } from '../core/config/plain-file.js'
 import { repeatedName } from '../core/body/repeated-name.js'
-import { plainValues, yamlMistakes, yamlSentence } from '../core/config/yaml-mistakes.js'
+import { readYaml, yamlLines } from '../core/config/yaml-text.js'
 import { isCurrency } from './currency.js'
 import { pathText, type PlacedProblem } from './price-error.js'
 import type { Path, PriceProblem, PriceRow, Report } from './price-row.js'
@@ -14,7 +14,7 @@ import { readRows } from './read-row.js'
 
 const require = createRequire(import.meta.url)
 
-/** Loaded on use: 70 files that an app without price lists does not need. */
+/** Loaded on use: an app without price lists does not need it. */
 function yaml (): typeof Yaml {
   return require('yaml')
 }
@@ -68,15 +68,10 @@ function parse (text: string, file: string, problems: PlacedProblem[]): unknown 
 }
 
 function parseYaml (text: string, file: string, problems: PlacedProblem[]): unknown {
-  const { LineCounter, parseDocument, visit } = yaml()
-  const lines = new LineCounter()
-  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false })
-  const [mistake] = yamlMistakes(document, visit)
-  if (mistake === undefined) return document.toJS(plainValues)
-  const { code, at } = mistake
-  const { line, col } = lines.linePos(at)
-  const message = `not valid YAML or JSON: ${yamlSentence(code, text, at)}`
-  problems.push({ place: `${file}:${line}:${col}`, line: null, path: '', message })
+  const { mistakes: [mistake], value } = readYaml(yaml(), text)
+  if (mistake === undefined) return value()
+  const { line, column, message } = mistake
+  problems.push({ place: `${file}:${line}:${column}`, line: null, path: '', message: `not valid YAML or JSON: ${message}` })
   return undefined
 }
 
@@ -99,38 +94,9 @@ function readOwnList (value: Readonly<Record<string, unknown>>, currency: string
 }
 
 function placed (problems: readonly PriceProblem[], file: string, text: string): PlacedProblem[] {
-  const lineOf = lineFinder(text)
-  return problems.map(({ path, message }) => ({ place: file, line: lineOf(path), path: pathText(path), message }))
-}
-
-/** Finds the line of a path; if there is nothing, that of the nearest parent. */
-function lineFinder (text: string): (path: Path) => number {
-  const { LineCounter, parseDocument } = yaml()
-  const lines = new LineCounter()
-  const { contents } = parseDocument(text, { lineCounter: lines, prettyErrors: false })
-  return (path) => {
-    let node: unknown = contents
-    let at = 0
-    for (const part of path) {
-      const next = childOf(node, part)
-      if (next === null) break
-      node = next.node
-      at = next.at
-    }
-    return lines.linePos(at).line
-  }
-}
-
-interface Ranged {
-  readonly range: number[]
-}
-
-function childOf (node: unknown, part: string | number): { node: unknown, at: number } | null {
-  const { isMap, isSeq } = yaml()
-  if (isMap<Ranged>(node)) {
-    const pair = node.items.find(({ key }) => String(key) === part)
-    return pair === undefined ? null : { node: pair.value, at: Number(pair.key.range[0]) }
-  }
-  const item = isSeq<Ranged>(node) ? node.items[Number(part)] : undefined
-  return item === undefined ? null : { node: item, at: Number(item.range[0]) }
+  const lineOf = yamlLines(yaml(), text)
+  return problems.map(({ path, message }) => {
+    const place = pathText(path)
+    return { place: file, line: lineOf(place) ?? 1, path: place, message }
+  })
 }

@@ -6,7 +6,8 @@ import { groupMistakes } from '../upstreams/check-groups.js'
 import { didYouMean } from '../core/config/did-you-mean.js'
 import { readTime } from '../core/config/read-time.js'
 import { addressProblem } from '../core/url/upstream-address.js'
-import { joinPath, type Problem } from './config-error.js'
+import { joinPath } from '../core/config/join-path.js'
+import type { Problem } from './config-error.js'
 import type { GatewayConfig, UpstreamEntry } from './config-types.js'
 
 type Section = keyof GatewayConfig

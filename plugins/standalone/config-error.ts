@@ -41,9 +41,3 @@ export function problemOfOption (error: unknown): Problem | null {
 function inWords ({ path, message }: Problem): string {
   return path === '' ? message : `${path}: ${message}`
 }
-
-/** `joinPath('keys', 0)` is `keys[0]`, `joinPath('groups.chat', 'limits')` is `groups.chat.limits`. */
-export function joinPath (path: string, part: string | number): string {
-  if (typeof part === 'number') return `${path}[${part}]`
-  return path === '' ? part : `${path}.${part}`
-}

@@ -3,9 +3,10 @@
  * been parsed, so that nothing in it can become syntax. In the text its braces are hidden, because a YAML flow mapping (`{ credential:
  * ${NAME} }`) would take them for its own.
  */
-import { LineCounter, parseDocument, visit } from 'yaml'
-import { plainValues, yamlMistakes, yamlSentence } from '../core/config/yaml-mistakes.js'
-import { ConfigError, joinPath, type Problem } from './config-error.js'
+import * as yaml from 'yaml'
+import { joinPath } from '../core/config/join-path.js'
+import { readYaml } from '../core/config/yaml-text.js'
+import { ConfigError, type Problem } from './config-error.js'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
@@ -31,18 +32,13 @@ export function hideVariables (text: string): string {
 
 /** Throws ConfigError for a syntax error, with line and column. */
 export function parseYaml (text: string, env: Environment): Parsed {
-  const lineCounter = new LineCounter()
-  // Pretty errors quote the line, which may hold a secret.
-  const source = hideVariables(text)
-  const document = parseDocument(source, { lineCounter, prettyErrors: false })
-  const mistakes = yamlMistakes(document, visit).map(({ code, at }): Problem => {
-    const { line, col } = lineCounter.linePos(at)
-    return { path: '', message: `not valid YAML: ${yamlSentence(code, source, at)}`, line, column: col }
-  })
-  if (mistakes.length > 0) throw new ConfigError(mistakes)
+  const { mistakes, value } = readYaml(yaml, hideVariables(text))
+  if (mistakes.length > 0) {
+    throw new ConfigError(mistakes.map(({ message, ...place }) => ({ path: '', message: `not valid YAML: ${message}`, ...place })))
+  }
   const problems: Problem[] = []
   const filled = new Set<string>()
-  return { value: substitute(document.toJS(plainValues), '', { env, problems, filled }), problems, filled }
+  return { value: substitute(value(), '', { env, problems, filled }), problems, filled }
 }
 
 interface Filling {

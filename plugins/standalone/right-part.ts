@@ -1,6 +1,7 @@
 /** The valid part of a configuration, so that a mistake in one place hides none in another. */
 import { isObject } from '../core/body/json-object.js'
-import { joinPath, type Problem } from './config-error.js'
+import { joinPath } from '../core/config/join-path.js'
+import type { Problem } from './config-error.js'
 import { formProblems } from './config-schema.js'
 
 type Fields = Readonly<Record<string, unknown>>

@@ -1,7 +1,7 @@
 /** Numbers that are valid and so small that another unit was probably meant: seconds, megabytes, or the price of one token. */
 import { isObject } from '../core/body/json-object.js'
 import { rateNames } from '../costs/price-row.js'
-import { joinPath } from './config-error.js'
+import { joinPath } from '../core/config/join-path.js'
 
 interface Usual {
   /** The least that is usual for the options of these names. */

@@ -90,6 +90,8 @@ t.test('wrong lists as a whole', async (t) => {
     ['b.json', '{ "models": { "a": { "input": 1 }, } ', ':1:38: not valid YAML or JSON: something is missing here'],
     ['e.yaml', 'models:\n  a: *b\n', ':2:6: not valid YAML or JSON: an alias (* and a name) that names nothing: put a text'],
     ['c.yaml', 'models: {}\nmodels: {}\n', ':2:1: not valid YAML or JSON: the same name stands twice: models'],
+    ['s.yaml', 'models:\n"models": {}\n', ':2:1: not valid YAML or JSON: the same name stands twice: models'],
+    ['t.yaml', 'models: &m m\n*m : 1\n*m : 1\n', ':1: m: is not known'],
     ['c.json', '{ "models": { "a": { "input": 1 },\n "b": { "above": [{ "input": 1, "input": 2 }] } } }',
       ':2: models.b.above[0].input: the same name stands twice'],
     ['d.yaml', '- 1\n', ':1: must be an object'],
