@@ -12,6 +12,7 @@ import { openLock } from './lock.js'
 import { makeFolder } from '../make-folder.js'
 import { loadLmdb } from '../peer.js'
 import { newWindow } from '../../core/balances/window.js'
+import { endAll } from '../ledger/end-all.js'
 
 /** Room for tens of thousands of holds and accounts. */
 const roomBytes = 4 * 1024 * 1024
@@ -51,6 +52,7 @@ export async function openLmdb (path: string, bootId: string | null = readBootId
       if (isEmpty(kept.tables)) kept.balances.transactionSync(() => restore(kept.tables, spent))
       return kept
     }
+    endAll(join(path, 'ledger'))
     for (const each of [balancesPath, `${balancesPath}-lock`]) rmSync(each, { force: true })
     const fresh = openBalances()
     fresh.balances.transactionSync(() => restore(fresh.tables, spent))

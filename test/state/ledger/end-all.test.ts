@@ -1,0 +1,72 @@
+/** Balances that are made anew know no more which late charges they have: those of the ledger are not made a second time. */
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, utimesSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { endAll } from '../../../plugins/state/ledger/end-all.js'
+import { openState, type LedgerRecord, type State } from '../../../plugins/state/index.js'
+import { noTokens } from '../../metrics/requests.js'
+
+function late (id: string, charged: number): LedgerRecord {
+  return {
+    id, time: Date.now(), key: 'ci', group: 'chat', protocol: 'responses', model: 'm', outcome: 'ok', charged, late: ['group'], ...noTokens,
+  }
+}
+
+/** Charges it as a request does whose hold was never made, or one that tells what a response in the background used. */
+async function charge ({ ledger, balances }: State, record: LedgerRecord): Promise<void> {
+  await ledger.append(record)
+  const { id, charged } = record
+  await balances.settle({ id, group: 'chat', key: 'ci', tokens: charged, late: ['group'] })
+}
+
+for (const [what, file, spent] of [['whose limits were lost', 'limits.mdb', 93], ['that was killed alone', 'none', 93]] as const) {
+  t.test(`late charges of a process ${what} are not made again`, async (t) => {
+    const path = t.testdir({})
+    const killed = await openState({ engine: 'lmdb', path })
+    await charge(killed, late('a', 100))
+    await charge(killed, late('b:told', -7))
+    killed.ledger.noteUnsettled?.()
+    await killed.close()
+    for (const name of [file, `${file}-lock`]) rmSync(join(path, name), { force: true })
+
+    for (const start of ['next', 'second next']) {
+      const state = await openState({ engine: 'lmdb', path })
+      await state.recovered
+      t.equal((await state.balances.read('chat')).spent, spent, start)
+      state.ledger.noteUnsettled?.()
+      await state.close()
+    }
+  })
+}
+
+t.test('what a process records after that is charged by the next one if it is killed', async (t) => {
+  const path = t.testdir({})
+  const killed = await openState({ engine: 'lmdb', path })
+  await charge(killed, late('a', 100))
+  killed.ledger.noteUnsettled?.()
+  await killed.close()
+  for (const name of ['limits.mdb', 'limits.mdb-lock']) rmSync(join(path, name))
+  const second = await openState({ engine: 'lmdb', path })
+  await second.ledger.append(late('b', 5))
+  second.ledger.noteUnsettled?.()
+  await second.close()
+  const third = await openState({ engine: 'lmdb', path })
+  t.equal(await third.recovered, 1)
+  t.equal((await third.balances.read('chat')).spent, 105)
+  await third.close()
+})
+
+t.test('each file gets one mark, behind a whole line, and stays as old as it was', async (t) => {
+  const ended = 'one\nend\n'
+  const path = t.testdir({ 'empty.ledger': '', 'ended.ledger': ended, 'whole.ledger': 'one\n', 'cut.ledger': 'one\ntw', other: 'one' })
+  mkdirSync(join(path, 'no-file.ledger'))
+  for (const name of readdirSync(path)) utimesSync(join(path, name), 1, 1)
+  endAll(path)
+  endAll(path)
+  const texts = { 'empty.ledger': 'end\n', 'ended.ledger': ended, 'whole.ledger': ended, 'cut.ledger': 'one\ntw\nend\n', other: 'one' }
+  for (const [name, text] of Object.entries(texts)) {
+    t.equal(readFileSync(join(path, name), 'utf8'), text)
+    t.equal(statSync(join(path, name)).mtimeMs, 1_000)
+  }
+  endAll(join(path, 'nowhere'))
+})
