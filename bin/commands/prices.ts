@@ -62,8 +62,7 @@ async function show (file: string, args: string[], io: Io): Promise<number> {
  */
 async function check (file: string, args: string[], io: Io): Promise<number> {
   const { values } = readArgs({ args, options: checkOptions })
-  const calendar = new Calendar(values.timezone)
-  const range = readRange(calendar.read.bind(calendar), values)
+  const range = readRange(new Calendar(values.timezone), values)
   const config = loadConfig(file, io.env)
   const table = tableOf(config, file)
   const source = await openSource(config, values.local, io)

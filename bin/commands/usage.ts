@@ -38,7 +38,7 @@ export async function usage (file: string, args: string[], io: Io): Promise<numb
   const by = [...new Set(values.by.flatMap((names) => names.split(',')))].map(readDimension)
   if (values.csv && values.json) throw new UsageError('--csv and --json exclude each other')
   checkWanted(values)
-  const question = { ...readRange(calendar.read.bind(calendar), values), wanted: values }
+  const question = { ...readRange(calendar, values), wanted: values }
   const config = loadConfig(file, io.env)
   const reprice = repricing(positionals, values.prices, config.prices?.currency)
   const sums = new Sums(reprice !== null)

@@ -19,7 +19,9 @@ export interface Subject {
   readonly ask: (kind: Kind, change?: Change) => Promise<Reply>
 }
 
-export type Kind = 'chat' | 'responses' | 'embeddings' | 'images' | 'messages' | 'gemini'
+export const kinds = ['chat', 'responses', 'embeddings', 'images', 'messages', 'gemini'] as const
+
+export type Kind = typeof kinds[number]
 
 /** How a request differs from the plain one of its kind. */
 export interface Change {

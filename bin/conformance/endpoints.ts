@@ -1,8 +1,7 @@
 /** Which endpoints a gateway lacks: a check that needs one of them does not apply, so that one cause is not twenty failures. */
-import type { Kind, Subject } from './check.js'
+import { kinds, type Kind, type Subject } from './check.js'
 import { familyOf } from './subject.js'
 
-const kinds: readonly Kind[] = ['chat', 'responses', 'embeddings', 'images', 'messages', 'gemini']
 const absent: ReadonlySet<number> = new Set([404, 405, 501])
 
 /** Thrown by `ask` for an endpoint that the gateway lacks. */

@@ -1,4 +1,5 @@
 /** The kit's own provider: gives the plainest answer for every protocol, records what arrives, and plays scripts. */
+import { once } from 'node:events'
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { nativeReply } from './replies.js'
 import type { Script } from './script.js'
@@ -25,10 +26,8 @@ export class FarSide {
   })
 
   async listen (port: number): Promise<void> {
-    await new Promise<void>((resolve, reject) => {
-      this.#server.once('error', reject)
-      this.#server.listen(port, '127.0.0.1', resolve)
-    })
+    this.#server.listen(port, '127.0.0.1')
+    await once(this.#server, 'listening')
   }
 
   get listening (): boolean {

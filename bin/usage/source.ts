@@ -53,11 +53,9 @@ function checkNames (option: string, given: readonly string[], known: readonly s
   throw new UsageError(`${option} must be one of ${known.join(', ')}, not ${unknown}${didYouMean(unknown, known)}`)
 }
 
-/** `read`: the moment of a date on the command line, null for none. Throws UsageError. */
-export function readRange (
-  read: (option: string, text: string | undefined) => number | null, given: { readonly from?: string, readonly to?: string }
-): Pick<Question, 'from' | 'to'> {
-  const [from, to] = [read('--from', given.from) ?? -Infinity, read('--to', given.to) ?? Infinity]
+/** Throws UsageError. */
+export function readRange (calendar: Calendar, given: { readonly from?: string, readonly to?: string }): Pick<Question, 'from' | 'to'> {
+  const [from, to] = [calendar.read('--from', given.from) ?? -Infinity, calendar.read('--to', given.to) ?? Infinity]
   if (to <= from) throw new UsageError('--to must be after --from, and is the first moment that is left out')
   return { from, to }
 }

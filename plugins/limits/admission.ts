@@ -1,17 +1,14 @@
 import type { ModelCall } from '../core/call/model-call.js'
 import type { Group, Key } from '../core/types.js'
-import { ownedBuckets } from '../core/balances/buckets.js'
-import { balancesOf } from '../core/balances/parties.js'
-import type { Amounts, Balances, Decision, HoldAsk, Parties, Reached, Scope, Settlement } from '../core/balances/types.js'
+import type { Amounts, Balances, Decision, HoldAsk, Parties, Reached, Settlement } from '../core/balances/types.js'
 import { currentBuckets } from './budgets.js'
 import { Outage, type Answer } from './outage.js'
 import type { Outbox } from './outbox.js'
 import { Remaining } from './remaining.js'
 import type { StoreSide } from './store-side.js'
-import { OpenTickets, Ticket } from './ticket.js'
+import { OpenTickets, owesNothing, Ticket, type Owed } from './ticket.js'
 
 const renewAtOnce = 500
-const none: readonly Scope[] = []
 const nothing: Amounts = { tokens: 0, cost: 0 }
 
 interface AdmissionListeners {
@@ -92,9 +89,9 @@ export class Admission {
     const { id, parties, lease, tokens, cost } = ticket
     this.#close(ticket)
     if (!ticket.entered) return
-    lease?.balances.settle(settlementOf(ticket, used, none))
+    lease?.balances.settle(settlementOf(ticket, used, owesNothing))
     if (lease === null) this.remaining.giveBack(parties, { tokens: tokens - used.tokens, cost: cost - used.cost })
-    const sent = this.#outbox.send(settlementOf(ticket, used, ticket.late))
+    const sent = this.#outbox.send(settlementOf(ticket, used, ticket.owed))
     if (lease !== null) Promise.resolve(sent).then(() => lease.requests.delete(id))
     return sent
   }
@@ -124,7 +121,7 @@ export class Admission {
     if (requests === 0 || (answer !== 'store down' && answer.ok)) return answer
     this.#close(ticket)
     ticket.lease?.requests.delete(ticket.id)
-    if (ticket.unsure) this.#outbox.send(settlementOf(ticket, nothing, ticket.late))
+    if (ticket.unsure) this.#outbox.send(settlementOf(ticket, nothing, ticket.owed))
     return answer
   }
 
@@ -185,8 +182,7 @@ function partiesOf (key: Key, group: Group, currency: string): Parties {
   }
 }
 
-function settlementOf ({ id, parties }: Ticket, { tokens, cost }: Amounts, late: readonly Scope[]): Settlement {
-  const { group, key } = parties
-  if (late.length === 0) return { id, group, key, tokens, cost, late }
-  return { id, group, key, tokens, cost, late, lateBuckets: ownedBuckets(parties, late), lateBalances: balancesOf(parties) }
+function settlementOf ({ id, parties: { group, key } }: Ticket, { tokens, cost }: Amounts, owed: Owed): Settlement {
+  const { late } = owed
+  return late.length === 0 ? { id, group, key, tokens, cost, late } : { id, group, key, tokens, cost, ...owed }
 }

@@ -2,10 +2,11 @@
 import type { Pricing } from '../core/money/pricing.js'
 import { totalTokens } from '../core/call/measures.js'
 import type { ModelCall } from '../core/call/model-call.js'
-import type { Amounts, OwnedBucket, Scope } from '../core/balances/types.js'
+import type { Amounts } from '../core/balances/types.js'
 import type { LedgerRecord } from '../core/money/ledger.js'
 import { addCost, billOf, maxModelLength, type Writable } from './bill.js'
 import { relayedEstimate } from './estimate.js'
+import type { Owed } from './ticket.js'
 
 interface Held {
   readonly tokens: number
@@ -89,9 +90,7 @@ export function isRecorded (llm: ModelCall): boolean {
   return llm.endpoint.metered !== 'no' && wasSent(llm)
 }
 
-export function recordOf (
-  llm: ModelCall, { tokens, cost }: Amounts, late: readonly Scope[], lateBuckets: readonly OwnedBucket[] = []
-): LedgerRecord {
+export function recordOf (llm: ModelCall, { tokens, cost }: Amounts, { late, lateBuckets = [], lateBalances }: Owed): LedgerRecord {
   const usage = llm.usage.tokens ?? nothing
   const record: Writable<LedgerRecord> = {
     time: Date.now(),
@@ -118,6 +117,7 @@ export function recordOf (
   addCost(record, llm)
   if (llm.routing.sentModel !== null) record.upstreamModel = llm.routing.sentModel.slice(0, maxModelLength)
   if (lateBuckets.length > 0) record.lateBuckets = lateBuckets
+  if (lateBalances !== undefined) record.lateBalances = lateBalances
   if (cost !== 0) record.chargedCost = cost
   return record
 }

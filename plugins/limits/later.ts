@@ -3,17 +3,16 @@ import type { ReplyUsage } from '../core/call/call-parts.js'
 import type { ModelCall } from '../core/call/model-call.js'
 import { labelsOf } from '../core/config/labels.js'
 import type { LedgerRecord } from '../core/money/ledger.js'
-import { ownedBuckets } from '../core/balances/buckets.js'
-import { balancesOf, scopesOf } from '../core/balances/parties.js'
 import type { Amounts, Parties } from '../core/balances/types.js'
 import { memoryNotes } from '../core/upstream/memory-notes.js'
 import type { Notes } from '../core/upstream/upstream.js'
 import { isToldLater } from './charge.js'
+import { owedBy, owesNothing, type Owed } from './ticket.js'
 
 const keptMs = 24 * 60 * 60_000
 
 /** The request that began such a response: what it was charged, and to whom. `id`: of its second charge. */
-export interface Made extends Pick<LedgerRecord, 'id' | 'labels' | 'late' | 'lateBuckets' | 'lateBalances'> {
+export interface Made extends Owed, Pick<LedgerRecord, 'id' | 'labels'> {
   readonly key: string
   readonly arrivedAt: number
   readonly model: string | null
@@ -53,9 +52,8 @@ export class Later {
     const { usage: { responseId }, auth: { key }, id, arrivedAt, model, routing: { sentModel } } = llm
     if (responseId === null || key === null || !isToldLater(llm)) return
     const labels = labelsOf(llm)
-    const late = parties === null ? [] : scopesOf(parties)
-    const owed = parties === null ? null : { lateBuckets: ownedBuckets(parties, late), lateBalances: balancesOf(parties) }
-    const rest = { key: key.id, arrivedAt, model, sentModel, charged, late }
+    const owed = parties === null ? owesNothing : owedBy(parties)
+    const rest = { key: key.id, arrivedAt, model, sentModel, charged }
     const made: Made = { id: `${id}:told`, ...rest, ...labels !== null && { labels }, ...owed }
     const name = nameOf(llm, responseId)
     const unwritten: Unwritten = { made, written: null }

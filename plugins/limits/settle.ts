@@ -1,5 +1,4 @@
 import type { FastifyBaseLogger } from 'fastify'
-import { balancesOf } from '../core/balances/parties.js'
 import type { Pricing } from '../core/money/pricing.js'
 import type { ModelCall } from '../core/call/model-call.js'
 import type { Ledger, LedgerRecord } from '../core/money/ledger.js'
@@ -8,6 +7,7 @@ import type { Admission } from './admission.js'
 import { chargesOf, isRecorded, recordOf } from './charge.js'
 import type { Later, Made } from './later.js'
 import type { Outbox } from './outbox.js'
+import { owesNothing } from './ticket.js'
 
 const nothingHeld = { tokens: 0, input: 0, cost: 0 }
 
@@ -40,19 +40,16 @@ export function settleLimits (parts: SettlementParts, llm: ModelCall, log: Fasti
 }
 
 /** Replaces what was charged for a response in the background by what it used: its maker is charged the difference. */
-function settleTold (
-  { ledger, pricing, outbox }: SettlementParts, { id, key, labels, charged, late, lateBuckets, lateBalances }: Made, llm: ModelCall,
-  log: FastifyBaseLogger
-): void {
+function settleTold ({ ledger, pricing, outbox }: SettlementParts, made: Made, llm: ModelCall, log: FastifyBaseLogger): void {
+  const { id, key, labels, charged, late, lateBuckets, lateBalances } = made
   const used = chargesOf(llm, { ...charged, input: 0 }, pricing(), 'all')
   const more = { tokens: used.tokens - charged.tokens, cost: used.cost - charged.cost }
   const group = String(llm.auth.group?.id)
   const settle = (): void | Promise<void> => {
     if (late.length > 0) return outbox.send({ id, group, key, ...more, late, lateBuckets, lateBalances })
   }
-  const owner = { id, key, ...labels && { labels }, ...lateBalances && { lateBalances } }
   if (ledger === null) settle()
-  else write(ledger, { ...recordOf(llm, more, late, lateBuckets), ...owner }, settle, log)
+  else write(ledger, { ...recordOf(llm, more, made), id, key, ...labels && { labels } }, settle, log)
 }
 
 /**
@@ -65,9 +62,7 @@ export function keepRecord (
   const ticket = admission.takeTicket(llm)
   if (!isRecorded(llm)) return
   const charged = chargesOf(llm, ticket ?? nothingHeld, pricing())
-  const late = ticket?.late ?? []
-  const plain = recordOf(llm, charged, late, ticket?.lateBuckets)
-  const record = ticket === undefined || late.length === 0 ? plain : { ...plain, lateBalances: balancesOf(ticket.parties) }
+  const record = recordOf(llm, charged, ticket?.owed ?? owesNothing)
   const settled = write(ledger, record, () => { if (ticket !== undefined) return admission.settle(ticket, charged) }, log)
   later.keep(llm, charged, ticket?.parties ?? null, settled)
 }

@@ -2,11 +2,21 @@ import type { ModelCall } from '../core/call/model-call.js'
 import { DenseList } from '../core/dense-list.js'
 import type { Group } from '../core/types.js'
 import { ownedBuckets } from '../core/balances/buckets.js'
-import { scopesOf } from '../core/balances/parties.js'
-import type { OwnedBucket, Parties, Scope } from '../core/balances/types.js'
+import { balancesOf, scopesOf } from '../core/balances/parties.js'
+import type { Parties } from '../core/balances/types.js'
+import type { LedgerRecord } from '../core/money/ledger.js'
 import type { Lease } from './lease.js'
 
-const none: readonly Scope[] = []
+/** Whom to charge at settlement, because the store did not make the hold, or may make it late. */
+export type Owed = Pick<LedgerRecord, 'late' | 'lateBuckets' | 'lateBalances'>
+
+export const owesNothing: Owed = { late: [] }
+
+/** All that are counted, with their budgets in the periods in which the request began. */
+export function owedBy (parties: Parties): Owed {
+  const late = scopesOf(parties)
+  return { late, lateBuckets: ownedBuckets(parties, late), lateBalances: balancesOf(parties) }
+}
 
 /** One request's claim on the limits, from its first step to its settlement. */
 export class Ticket {
@@ -39,14 +49,8 @@ export class Ticket {
     this.onStoreFailure = onStoreFailure
   }
 
-  /** Parties to charge at settlement, because the store did not make the hold, or may make it late. */
-  get late (): readonly Scope[] {
-    return this.lease === null && !this.unsure ? none : scopesOf(this.parties)
-  }
-
-  /** Their budgets, in the periods in which the request began. */
-  get lateBuckets (): readonly OwnedBucket[] {
-    return ownedBuckets(this.parties, this.late)
+  get owed (): Owed {
+    return this.lease === null && !this.unsure ? owesNothing : owedBy(this.parties)
   }
 }
 

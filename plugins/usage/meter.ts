@@ -123,11 +123,9 @@ export class Meter {
     return this.#plan.rules.merge === 'sum' ? sumOf(before, now) : now ?? before
   }
 
-  /** The sum of everything reported, null for nothing. Pictures are not counted again if the reply's own output has them. */
-  #total (): Counted | null {
-    const own = this.#sum ?? (this.#latest === null ? null : countTokens(this.#latest, this.#plan.counts, this.#model))
-    if (own?.modalities.some(isImageOutput) !== true) this.#tools = sumOf(this.#tools, this.#drawn)
-    return own === null ? own : sumOf(own, this.#tools)
+  /** What the reply reported of itself, null for nothing. */
+  #own (): Counted | null {
+    return this.#sum ?? (this.#latest === null ? null : countTokens(this.#latest, this.#plan.counts, this.#model))
   }
 
   /** What models of tools used beside the reply's own usage; null for nothing. */
@@ -149,11 +147,13 @@ export class Meter {
     usage.replyFailed = this.failed
     // What a server has counted while work goes on in the background is not yet what that will have used.
     const isFinal = (told === null && !llm.body.goesOn) || !this.#plan.rules.unfinished.includes(String(this.finishReason))
-    const counted = isFinal ? this.#total() : null
-    const tools = this.#tools ?? this.#beside()
+    const own = isFinal ? this.#own() : null
+    // Pictures are not counted again if the reply's own output has them.
+    const tools = own?.modalities.some(isImageOutput) === true ? this.#tools : sumOf(this.#tools, this.#drawn)
+    const counted = own === null ? null : sumOf(own, tools)
     // Nothing is told of work that goes on until its tokens are.
     if (counted !== null || !llm.body.goesOn) {
-      usage.served = servedOf(this.#outside, this.#latest, counted === null ? null : tools, header, this.#plan)
+      usage.served = servedOf(this.#outside, this.#latest, counted === null ? null : tools ?? this.#beside(), header, this.#plan)
     }
     if (counted === null) {
       if (llm.endpoint.metered === 'yes') usage.missing = missing

@@ -1,5 +1,6 @@
 import t from 'tap'
 import { chargeOf, chargesOf, isRecorded, recordOf } from '../../plugins/limits/charge.js'
+import { owesNothing as none } from '../../plugins/limits/ticket.js'
 import type { SettledCost } from '../../plugins/core/money/cost.js'
 import type { Pricing } from '../../plugins/core/money/pricing.js'
 import type { CallFields } from '../helpers/call-fields.js'
@@ -135,19 +136,19 @@ t.test('a budget in money is charged what the reply cost, or an estimate', async
 t.test('the ledger keeps what was sent and metered, and only fields that apply', async (t) => {
   t.notOk(isRecorded(callOf('chat_completions')), 'nothing of what never left')
   t.notOk(isRecorded(callOf('messages.count_tokens', sent)), 'nothing of what is not metered')
-  t.match(recordOf(callOf('messages', sent), { tokens: 9, cost: 0 }, ['key']), {
+  t.match(recordOf(callOf('messages', sent), { tokens: 9, cost: 0 }, { late: ['key'] }), {
     key: null, group: null, model: 'm', outcome: 'ok', ...noTokens, charged: 9, late: ['key'],
   })
   t.match(
-    recordOf(callOf('messages', { ...sent, usage: { tokens, responseModel: 'real' }, outcome: 'truncated' }), { tokens: 12, cost: 0 }, []),
+    recordOf(callOf('messages', { ...sent, usage: { tokens, responseModel: 'real' }, outcome: 'truncated' }), { tokens: 12, cost: 0 }, none),
     { model: 'm', outcome: 'truncated', ...tokens },
     'the name that tokens_total has'
   )
   const unasked = callOf('messages', { ...sent, model: null, usage: { responseModel: 'real' } })
-  t.match(recordOf(unasked, { tokens: 12, cost: 0 }, []), { model: 'real' })
-  t.equal(recordOf(callOf('messages', { ...sent, model: null }), { tokens: 12, cost: 0 }, []).model, null)
-  t.equal(recordOf(callOf('messages', { ...sent, model: 'm'.repeat(1_000) }), { tokens: 12, cost: 0 }, []).model?.length, 128)
-  t.match(recordOf(callOf('messages', { ...sent, routing: { sentModel: 'theirs' } }), { tokens: 12, cost: 0 }, []), {
+  t.match(recordOf(unasked, { tokens: 12, cost: 0 }, none), { model: 'real' })
+  t.equal(recordOf(callOf('messages', { ...sent, model: null }), { tokens: 12, cost: 0 }, none).model, null)
+  t.equal(recordOf(callOf('messages', { ...sent, model: 'm'.repeat(1_000) }), { tokens: 12, cost: 0 }, none).model?.length, 128)
+  t.match(recordOf(callOf('messages', { ...sent, routing: { sentModel: 'theirs' } }), { tokens: 12, cost: 0 }, none), {
     model: 'm', upstreamModel: 'theirs',
   })
 })
@@ -157,15 +158,15 @@ t.test('the ledger keeps what a cost can be worked out from again', async (t) =>
   const told = { speed: 'fast', region: 'eu', counts: { search: 2 }, tools, statedCost: '0.5' }
   const modalities = [{ direction: 'input' as const, modality: 'audio', tokens: 3 }]
   const full = callOf('messages', { ...sent, usage: { tokens, modalities, served: { tier: 'flex', ...told } } })
-  t.match(recordOf(full, { tokens: 12, cost: 0 }, []), { bill: { ...told, modalities } })
+  t.match(recordOf(full, { tokens: 12, cost: 0 }, none), { bill: { ...told, modalities } })
   const nothing = { tier: null, speed: null, region: null, counts: {}, tools: null, statedCost: null }
-  const { bill = {} } = recordOf(callOf('messages', { ...sent, usage: { tokens, served: nothing } }), { tokens: 12, cost: 0 }, []) ?? {}
+  const { bill = {} } = recordOf(callOf('messages', { ...sent, usage: { tokens, served: nothing } }), { tokens: 12, cost: 0 }, none) ?? {}
   t.strictSame(Object.keys(bill), ['startedAt'], 'and nothing that was not told')
 })
 
 t.test('the ledger keeps the budgets of a party whose store was away', async (t) => {
   const bucket = { id: 'cost day UTC 2027-01-31', unit: 'cost', amount: 10, endsAt: 0, scope: 'group' } as const
-  t.match(recordOf(callOf('messages', { ...sent, usage }), { tokens: 12, cost: 5 }, ['group'], [bucket]), {
+  t.match(recordOf(callOf('messages', { ...sent, usage }), { tokens: 12, cost: 5 }, { late: ['group'], lateBuckets: [bucket] }), {
     late: ['group'], lateBuckets: [bucket], chargedCost: 5,
   })
 })

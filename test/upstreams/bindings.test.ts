@@ -152,7 +152,7 @@ t.test('a state engine that cannot answer keeps nobody from being asked', async 
   const id = await idOf(gateway)
   t.equal(await get(gateway, id), 200, 'this process knows it')
   t.equal(await get(gateway, 'resp_1x'), 200)
-  t.rejects(startPool(t, { gateway: { notes: Object({ read: 5 }) } }), { code: 'LLM_GATEWAY_OPTION' })
+  await t.rejects(startPool(t, { gateway: { notes: Object({ read: 5 }) } }), { code: 'LLM_GATEWAY_OPTION' })
 })
 
 t.test('notes are kept for their time, in each engine', async (t) => {
