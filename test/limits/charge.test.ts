@@ -1,6 +1,6 @@
 import t from 'tap'
 import { chargeOf, chargesOf, isRecorded, recordOf } from '../../plugins/limits/charge.js'
-import { owesNothing as none } from '../../plugins/limits/ticket.js'
+import { owesNothing } from '../../plugins/limits/ticket.js'
 import type { SettledCost } from '../../plugins/core/money/cost.js'
 import type { Pricing } from '../../plugins/core/money/pricing.js'
 import type { CallFields } from '../helpers/call-fields.js'
@@ -13,6 +13,8 @@ const relayed = (bytes: number): CallFields => ({ times, upstreamReply: { status
 const tokens = { ...noTokens, input: 5, output: 7 }
 const usage = { tokens }
 const held = { tokens: 100, input: 20 }
+
+const twelve = { tokens: 12, cost: 0 }
 
 t.test('a request is charged what it used, or what it held where that cannot be known', async (t) => {
   const tools = { usage: tokens, modalities: [], model: 'dear' } as const
@@ -140,15 +142,15 @@ t.test('the ledger keeps what was sent and metered, and only fields that apply',
     key: null, group: null, model: 'm', outcome: 'ok', ...noTokens, charged: 9, late: ['key'],
   })
   t.match(
-    recordOf(callOf('messages', { ...sent, usage: { tokens, responseModel: 'real' }, outcome: 'truncated' }), { tokens: 12, cost: 0 }, none),
+    recordOf(callOf('messages', { ...sent, usage: { tokens, responseModel: 'real' }, outcome: 'truncated' }), twelve, owesNothing),
     { model: 'm', outcome: 'truncated', ...tokens },
     'the name that tokens_total has'
   )
   const unasked = callOf('messages', { ...sent, model: null, usage: { responseModel: 'real' } })
-  t.match(recordOf(unasked, { tokens: 12, cost: 0 }, none), { model: 'real' })
-  t.equal(recordOf(callOf('messages', { ...sent, model: null }), { tokens: 12, cost: 0 }, none).model, null)
-  t.equal(recordOf(callOf('messages', { ...sent, model: 'm'.repeat(1_000) }), { tokens: 12, cost: 0 }, none).model?.length, 128)
-  t.match(recordOf(callOf('messages', { ...sent, routing: { sentModel: 'theirs' } }), { tokens: 12, cost: 0 }, none), {
+  t.match(recordOf(unasked, twelve, owesNothing), { model: 'real' })
+  t.equal(recordOf(callOf('messages', { ...sent, model: null }), twelve, owesNothing).model, null)
+  t.equal(recordOf(callOf('messages', { ...sent, model: 'm'.repeat(1_000) }), twelve, owesNothing).model?.length, 128)
+  t.match(recordOf(callOf('messages', { ...sent, routing: { sentModel: 'theirs' } }), twelve, owesNothing), {
     model: 'm', upstreamModel: 'theirs',
   })
 })
@@ -158,9 +160,9 @@ t.test('the ledger keeps what a cost can be worked out from again', async (t) =>
   const told = { speed: 'fast', region: 'eu', counts: { search: 2 }, tools, statedCost: '0.5' }
   const modalities = [{ direction: 'input' as const, modality: 'audio', tokens: 3 }]
   const full = callOf('messages', { ...sent, usage: { tokens, modalities, served: { tier: 'flex', ...told } } })
-  t.match(recordOf(full, { tokens: 12, cost: 0 }, none), { bill: { ...told, modalities } })
+  t.match(recordOf(full, twelve, owesNothing), { bill: { ...told, modalities } })
   const nothing = { tier: null, speed: null, region: null, counts: {}, tools: null, statedCost: null }
-  const { bill = {} } = recordOf(callOf('messages', { ...sent, usage: { tokens, served: nothing } }), { tokens: 12, cost: 0 }, none) ?? {}
+  const { bill = {} } = recordOf(callOf('messages', { ...sent, usage: { tokens, served: nothing } }), twelve, owesNothing) ?? {}
   t.strictSame(Object.keys(bill), ['startedAt'], 'and nothing that was not told')
 })
 
