@@ -21,3 +21,11 @@ export const conversationFields: readonly ConversationField[] = [
   { in: 'body', path: ['prompt_cache_key'] },
   { in: 'body', path: ['previous_response_id'] },
 ]
+
+/** A conversation that the provider holds for an account, and may forget at any time: any other account answers as if it had. */
+export interface HeldConversation {
+  /** Path in the body to the id of the reply that the request continues. */
+  readonly id: readonly string[]
+  /** Path to a text that is there if the reply to the request can be continued. */
+  readonly sign: readonly string[]
+}

@@ -100,6 +100,7 @@ export function defineEndpoint<
     text: shared.text ?? null,
     output: null,
     boundIdField: shared.boundIdField ?? null,
+    heldConversation: null,
     streamError: shared.streamError ?? shared.family.streamError,
     ...own,
   }

@@ -2,6 +2,7 @@
  * The vocabulary of the protocol table. Everything in this folder is data and tiny pure functions: the request pipeline reads it and never
  * branches on a provider's name.
  */
+import type { HeldConversation } from './conversation.js'
 import type { Simulation } from './simulate-text.js'
 import type { TextRules } from './text-rules.js'
 import type { UsageRules } from './usage-rules.js'
@@ -170,11 +171,10 @@ export interface EndpointOf<
   readonly replays: UsageRules | null
   /** Where its texts and settings are; null if there are none. */
   readonly text: TextRules | null
-  /**
-   * The body field with the id of something that the provider keeps for the account that made it, unknown to any other account. Null for
-   * none.
-   */
+  /** The body field with the id of what the provider keeps for the account that made it, unknown to any other. Null for none. */
   readonly boundIdField: string | null
+  /** Null if the provider holds no conversations. */
+  readonly heldConversation: HeldConversation | null
   readonly streamError: TellStreamError
   /** How the request limits what is produced; null if nothing does. */
   readonly output: OutputFields | null

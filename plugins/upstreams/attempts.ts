@@ -8,6 +8,7 @@ import { BestFailure } from './best-failure.js'
 import { callOf, uncompressed } from './call.js'
 import { judge, needsBody, type Judgement } from './judgement.js'
 import type { Member } from './member.js'
+import { mayBeNamed } from './bindings.js'
 import { BoundMember } from './bound-member.js'
 import type { Pool } from './pool.js'
 import { Search } from './search.js'
@@ -43,7 +44,7 @@ export class PoolAttempts implements Attempts {
     this.#around = around
     this.#search = new Search(pool, llm, headers, around)
     this.#bound = new BoundMember(pool.members, llm, around.bindings)
-    llm.routing.boundMs = pool.members.length > 1 ? pool.affinityTtlMs : 0
+    llm.routing.boundMs = pool.members.length > 1 && mayBeNamed(llm) ? pool.affinityTtlMs : 0
     this.#allowance = new Allowance(once ? 1 : pool.attempts, pool.deadlineMs, around)
     this.#visits = new Visits(pool.members, llm, around)
   }
@@ -59,10 +60,8 @@ export class PoolAttempts implements Attempts {
   }
 
   #beginAt (bound: Member | null): Called | Promise<Called> {
-    if (bound !== null) {
-      this.#allowance.attemptsLeft = 1
-      this.#search.turnTo(bound, null)
-    }
+    if (this.#bound.isKnown) this.#allowance.attemptsLeft = 1
+    if (bound !== null && (this.#bound.isKnown || this.#search.mayBegin(bound, this.#around.now()))) this.#search.turnTo(bound, null)
     return this.#begin()
   }
 

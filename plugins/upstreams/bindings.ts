@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache'
+import { valueAt } from '../core/body/json-object.js'
 import { lastText } from '../core/body/json-text.js'
 import type { ModelCall } from '../core/call/model-call.js'
 import type { Notes } from '../core/upstream/upstream.js'
@@ -12,6 +13,8 @@ export interface BoundId {
   readonly name: string
   /** The request only reads or deletes it, so that every member may be asked. */
   readonly isWanted: boolean
+  /** Another member can answer as well, as if it had forgotten it. */
+  readonly isPreference: boolean
 }
 
 /** Remembers which upstream made what is bound to its account: here, and in the state engine for other processes and hosts. */
@@ -57,17 +60,25 @@ export class Bindings {
 
 /** The id that a request names, in its path or its body; null for none. */
 export function namedBy (llm: ModelCall): BoundId | null {
-  const field = llm.endpoint.boundIdField
-  if (field === null) return null
-  const inPath = idInPath(llm)
-  if (inPath !== null) {
-    return { name: `${llm.protocol}:${inPath}`, isWanted: llm.endpoint.method === 'GET' || llm.endpoint.method === 'DELETE' }
-  }
-  const id = textIn(llm, field)
-  return id === null || id.length > maxIdLength ? null : { name: `${llm.protocol}:${id}`, isWanted: false }
+  const { method, boundIdField, heldConversation } = llm.endpoint
+  const inPath = boundIdField === null ? null : idInPath(llm)
+  const inBody = heldConversation === null ? textIn(llm, boundIdField) : valueAt(llm.body.json, heldConversation.id)
+  const name = nameOf(llm, inPath ?? inBody)
+  const isRead = method === 'GET' || method === 'DELETE'
+  return name === null ? null : { name, isWanted: inPath !== null && isRead, isPreference: heldConversation !== null }
 }
 
-function textIn ({ body: { json, bytes } }: ModelCall, field: string): string | null {
+/** False if no later request can name the reply to this one. Asked before its body is let go. */
+export function mayBeNamed ({ endpoint: { heldConversation }, body: { json } }: ModelCall): boolean {
+  return heldConversation === null || typeof valueAt(json, heldConversation.sign) === 'string'
+}
+
+function nameOf ({ protocol }: ModelCall, id: unknown): string | null {
+  return typeof id === 'string' && id.length <= maxIdLength ? `${protocol}:${id}` : null
+}
+
+function textIn ({ body: { json, bytes } }: ModelCall, field: string | null): string | null {
+  if (field === null) return null
   if (typeof json === 'object' && json !== null) {
     const value: unknown = Reflect.get(json, field)
     return typeof value === 'string' ? value : null
@@ -76,9 +87,9 @@ function textIn ({ body: { json, bytes } }: ModelCall, field: string): string | 
 }
 
 function madeBy (llm: ModelCall): string | null {
-  if (llm.endpoint.boundIdField === null || llm.upstreamReply.status < 200 || llm.upstreamReply.status > 299) return null
-  const id = idInPath(llm) ?? llm.usage.responseId
-  return id === null || id.length > maxIdLength ? null : `${llm.protocol}:${id}`
+  const { endpoint: { boundIdField, heldConversation }, upstreamReply: { status }, routing, usage } = llm
+  const isKept = heldConversation === null ? boundIdField !== null : routing.boundMs > 0
+  return isKept && status >= 200 && status <= 299 ? nameOf(llm, idInPath(llm) ?? usage.responseId) : null
 }
 
 function idInPath ({ endpoint, url, mountLength }: ModelCall): string | null {

@@ -2,7 +2,7 @@ import type { ModelCall } from '../core/call/model-call.js'
 import { namedBy, type Bindings, type BoundId } from './bindings.js'
 import type { Member } from './member.js'
 
-/** The member of a pool that made what a request names. Only that member has it, whatever its health. */
+/** The member of a pool that made what a request names. Only that member has it, whatever its health, unless it is a preference. */
 export class BoundMember {
   readonly #members: readonly Member[]
   readonly #bindings: Bindings
@@ -39,7 +39,7 @@ export class BoundMember {
 
   #named (name: string | null): Member | null {
     const member = this.#members.find(({ upstream }) => upstream.name === name) ?? null
-    this.#isKnown = member !== null
+    this.#isKnown = member !== null && this.#bound?.isPreference === false
     return member
   }
 }

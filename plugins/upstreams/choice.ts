@@ -26,7 +26,7 @@ type Some = readonly [Member, ...Member[]]
  * `concurrency`, or every account refused.
  */
 export function choose (pool: Pool, ask: Ask): Member | null {
-  const serving = lowestTier(pool.members.filter((member) => isOpen(member, ask) && mayServe(member, ask)))
+  const serving = lowestTier(pool.members.filter((member) => isServing(member, ask)))
   if (serving !== null) {
     if (ask.affinityKey !== null) return pool.homes.pick(serving, ask.affinityKey, ask.now)
     return lessBusy(ask.tried.length === 0 ? serving : surest(serving), ask.random)
@@ -37,6 +37,10 @@ export function choose (pool: Pool, ask: Ask): Member | null {
   const open = pool.members.filter((member) => isOpen(member, ask))
   // A first attempt asks somebody even if all are out; a retry asks no account that said when to come again.
   return soonest(ask.tried.length === 0 ? open : open.filter(({ health }) => health.account.allows(ask.model, ask.now)), ask)
+}
+
+export function isServing (member: Member, ask: Ask): boolean {
+  return isOpen(member, ask) && mayServe(member, ask)
 }
 
 function isOpen (member: Member, ask: Ask): boolean {

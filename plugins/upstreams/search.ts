@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { ModelCall } from '../core/call/model-call.js'
 import type { AffinityKey } from './affinity.js'
-import { choose, noModel, type Ask } from './choice.js'
+import { choose, isServing, noModel, type Ask } from './choice.js'
 import type { Member } from './member.js'
 import type { Pool } from './pool.js'
 import type { Surroundings } from './surroundings.js'
@@ -48,7 +48,13 @@ export class Search implements Ask {
     return choose(this.#pool, this)
   }
 
-  /** The same, among the members that were not tried yet. */
+  /** True if the member may get the request now. */
+  mayBegin (member: Member, now: number): boolean {
+    this.now = now
+    return isServing(member, this)
+  }
+
+  /** The best one among the members that were not tried yet. */
   another (now: number): Member | null {
     const next = this.next(now)
     return next === null || this.tried.includes(next) ? null : next

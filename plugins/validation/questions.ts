@@ -78,6 +78,7 @@ function fieldsReadOf (endpoint: Endpoint): ReadonlyArray<readonly string[]> {
   return [
     ...estimatedBy(endpoint),
     ...Object.values({ ...endpoint.text?.settings }).flat(),
+    ...Object.values({ ...endpoint.heldConversation }),
     ...conversationFields.flatMap((field) => field.in === 'body' ? [field.path] : []),
   ]
 }

@@ -178,16 +178,16 @@ t.test('notes are kept for their time, in each engine', async (t) => {
 })
 
 t.test('ids are read from the path and from the body', async (t) => {
-  t.strictSame(namedBy(requestTo('/v1/responses/resp_1/cancel')), { name: 'responses:resp_1', isWanted: false })
+  t.strictSame(namedBy(requestTo('/v1/responses/resp_1/cancel')), { name: 'responses:resp_1', isWanted: false, isPreference: false })
   t.strictSame(namedBy(requestTo('/v1/responses/resp_1/input_items?limit=2', { method: 'GET' })), {
-    name: 'responses:resp_1', isWanted: true,
+    name: 'responses:resp_1', isWanted: true, isPreference: false,
   })
   t.strictSame(namedBy(requestTo('/v1/responses', { body: '{"previous_response_id":"resp_2"}' })), {
-    name: 'responses:resp_2', isWanted: false,
+    name: 'responses:resp_2', isWanted: false, isPreference: false,
   })
   const read = requestTo('/v1/responses')
   read.body.json = { previous_response_id: 'resp_3' }
-  t.strictSame(namedBy(read), { name: 'responses:resp_3', isWanted: false })
+  t.strictSame(namedBy(read), { name: 'responses:resp_3', isWanted: false, isPreference: false })
   read.body.json = 'text'
   t.equal(namedBy(read), null)
   read.body.json = { previous_response_id: 5 }
@@ -196,7 +196,7 @@ t.test('ids are read from the path and from the body', async (t) => {
   t.equal(namedBy(requestTo('/v1/responses', { body: '{}' })), null)
   t.equal(namedBy(requestTo('/v1/chat/completions', { body: '{}' })), null)
   const bindings = new Bindings(null, () => {})
-  t.equal(bindings.find({ name: 'responses:none', isWanted: true }), null)
+  t.equal(bindings.find({ name: 'responses:none', isWanted: true, isPreference: false }), null)
   const failed = requestTo('/v1/responses')
   failed.upstreamReply.status = 500
   bindings.keep(failed, 'u', 1_000)

@@ -26,6 +26,8 @@ export const messages = defineProtocol({
       modelField: 'model',
       otherModels: aggregatorModels,
       modelsWithin,
+      // https://platform.claude.com/docs/en/build-with-claude/message-threads
+      heldConversation: { id: ['thread', 'previous_message_id'], sign: ['thread', 'type'] },
       // An advisor's model is charged beside the first: it is held for, and needs a price, as a substitute.
       substitutes: [...substituteModels, 'tools.*.model', ...modelsWithin.models],
       usage: messagesUsage,
