@@ -247,6 +247,7 @@ t.test('the start says which plugins of the host do not see a wrong key, and in 
     return { warnings, replies: [await guess(), await guess(), await guess()] }
   }
   const blind = await begin(false, {})
+  t.equal(blind.warnings.length, 2)
   t.match(blind.warnings, [/^@fastify\/helmet is registered after/, /^@fastify\/rate-limit does not count.*createRewriteUrl\(\)/])
   t.same(blind.replies.map(({ statusCode }) => statusCode), [401, 401, 401])
   t.equal(blind.replies[0]?.headers['x-frame-options'], undefined)
@@ -282,7 +283,8 @@ t.test('a page can read why its key was refused where cors is registered before 
     })
     t.equal(reply.statusCode, 401)
     t.equal(reply.headers['access-control-allow-origin'], before ? 'https://app.example' : undefined)
-    t.match(warnings, before ? [] : [/^@fastify\/cors is registered after the gateway/])
+    t.equal(warnings.length, before ? 0 : 1)
+    t.match(warnings.join(), before ? '' : /^@fastify\/cors is registered after the gateway/)
     t.equal(warnings.length, before ? 0 : 1)
   }
 })

@@ -366,6 +366,28 @@ t.test('callers label their own requests where that is read', async (t) => {
   t.strictSame(plain?.labels, { team: 'search' })
 })
 
+t.test('of a name that several give, the key\'s label counts before the group\'s, and a caller\'s last; of those sixteen', async (
+  t
+) => {
+  const upstream = await startUpstream(t)
+  const ledger = memoryLedger()
+  const { app } = await startGateway(t, upstream.url, {
+    labels: { header: 'X-LLM-Labels' },
+    limits: { ledger },
+    groups: { all: { protocols: ['chat_completions'], labels: { team: 'group', stage: 'group' } } },
+    keys: [{ id: 'caller', group: 'all', secret, labels: { team: 'key', unit: 'key' } }],
+  })
+  const numbered = Array.from({ length: 14 }, (_, at) => `n${at}=1`)
+  for (const more of [{}, { 'x-llm-labels': ['team=own', 'stage=own', 'unit=own', ...numbered].join(', ') }]) {
+    upstream.queue({ headers: json, body: chat })
+    await app.inject({ ...ask(), headers: { authorization: `Bearer ${secret}`, ...more } })
+  }
+  const ofKey = { team: 'key', stage: 'group', unit: 'key' }
+  const [unlabelled, labelled] = (await recordsIn(ledger)).map(({ labels }) => labels)
+  t.strictSame(unlabelled, ofKey)
+  t.strictSame(labelled, { ...ofKey, ...Object.fromEntries(numbered.slice(0, 13).map((label) => label.split('='))) })
+})
+
 t.test('wrong options are refused by name', async (t) => {
   const upstream = await startUpstream(t)
   const start = async (options: object): Promise<unknown> => await startGateway(t, upstream.url, options)
@@ -378,10 +400,13 @@ t.test('wrong options are refused by name', async (t) => {
     message: /upstreams\.main\.priceFactor must be above 0/,
   })
   await t.rejects(start({ labels: { header: 'authorization' } }), { message: /labels\.header/ })
-  await t.rejects(start({ groups: { all: { protocols: [], labels: { 'a b': 'c' } } } }), { message: /groups\.all\.labels\.a b/ })
+  for (const [name, label] of [['a b', 'c'], ['n'.repeat(65), 'c'], ['a', 'c'.repeat(129)], ['a', 5], ['a', 'c,'], ['a', '']] as const) {
+    await t.rejects(start({ groups: { all: { protocols: [], labels: { [name]: label } } } }), { message: `groups.all.labels.${name} ` })
+  }
   await t.rejects(
     start({ groups: { all: { protocols: [], labels: Object.fromEntries(Array.from({ length: 17 }, (_, at) => [`l${at}`, 'x'])) } } }),
     { message: /at most 16/ }
   )
-  await t.resolves(start({ labels: {} }))
+  const most = Object.fromEntries(Array.from({ length: 16 }, (_, at) => [`l${at}`.padEnd(64, 'x'), 'x'.repeat(128)]))
+  await t.resolves(start({ labels: {}, groups: { all: { protocols: [], labels: most } } }))
 })

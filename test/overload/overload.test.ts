@@ -201,6 +201,21 @@ t.test('a call has one place, and gives back what it has', async (t) => {
   active.leave(c)
 })
 
+t.test('in the last fifth a key gets less than an equal share of the places, of which one is for the next key', async (t) => {
+  const active = new ActiveRequests(12)
+  const resolved = createResolve('')('POST', '/v1/chat/completions', {})
+  if (resolved?.kind !== 'endpoint') throw new Error('no endpoint')
+  const enter = (id: string, call = new ModelCall(resolved)): string | null => {
+    call.auth.key = { id, group: 'all', disabled: false, expiresAt: null, limits: {} }
+    return active.enter(call)
+  }
+  t.strictSame([...'bbbbbbbaaa'].map((id) => enter(id)), Array.from({ length: 10 }, () => null))
+  const gone = new ModelCall(resolved)
+  t.equal(enter('c', gone), null)
+  active.leave(gone)
+  t.strictSame([...'aabcd'].map((id) => enter(id)), [null, 'key_share', 'key_share', null, 'active'], 'who has left takes no share')
+})
+
 async function open (port: number, address = '127.0.0.1'): Promise<Socket> {
   const socket = connect(port, address).on('error', () => {})
   await once(socket, 'connect')

@@ -167,14 +167,18 @@ t.test('a mount whose transport does not go to the upstreams of groups fails the
 })
 
 t.test('what a group names and no plugin has goes nowhere, through a mount of the host\'s neither', async (t) => {
-  const { upstream, came } = await startProvider(t)
-  const { url } = await startApp(t, async (app) => {
-    await app.register(auth, {
-      groups: { all: { protocols: everyProtocol, upstream: 'nowhere' } }, keys: [{ id: 'caller', group: 'all', secret }],
-    })
-    await app.register(paths)
-    await mount(app, upstream.url, { ...proxyOptions(), prefix: '/v1', rewritePrefix: '/v1' })
-  })
-  t.equal((await askOnce(url, ['POST /v1/chat/completions HTTP/1.1', 'host: h', json, bearer], chat)).status, 500)
-  t.strictSame(came(), [])
+  for (const named of [{ upstream: 'nowhere' }, { routes: [{ models: ['m'], upstream: 'nowhere' }] }]) {
+    for (const options of [proxyOptions(), {}]) {
+      const { upstream, came } = await startProvider(t)
+      const { url } = await startApp(t, async (app) => {
+        await app.register(auth, {
+          groups: { all: { protocols: everyProtocol, ...named } }, keys: [{ id: 'caller', group: 'all', secret }],
+        })
+        await app.register(paths)
+        await mount(app, upstream.url, { ...options, prefix: '/v1', rewritePrefix: '/v1' })
+      })
+      t.equal((await askOnce(url, ['POST /v1/chat/completions HTTP/1.1', 'host: h', json, bearer], chat)).status, 500)
+      t.strictSame(came(), [])
+    }
+  }
 })
