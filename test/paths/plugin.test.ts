@@ -354,7 +354,10 @@ t.test('host routes are left alone', async (t) => {
 })
 
 t.test('routes of the host that are taken for endpoints are told at the start', async (t) => {
-  for (const [prefix, taken] of [['', ['GET /messages', 'POST /messages', 'GET /models']], ['/llm', ['DELETE /llm/embeddings']]] as const) {
+  for (const [prefix, taken] of [
+    ['', ['GET /messages', 'POST /messages', 'GET /models']],
+    ['/llm', ['PUT', 'PATCH', 'DELETE'].map((method) => `${method} /llm/embeddings`)],
+  ] as const) {
     const log: string[] = []
     const app = Fastify({ logger: { stream: { write: (line: string) => { log.push(line) } } } })
     t.teardown(() => app.close())
@@ -362,7 +365,7 @@ t.test('routes of the host that are taken for endpoints are told at the start', 
     await app.register(paths, { prefix })
     app.get('/models', async () => 'mine')
     app.get('/v1/users', async () => 'mine')
-    app.delete('/llm/embeddings', async () => 'mine')
+    app.route({ method: ['DELETE', 'PATCH', 'PUT'], url: '/llm/embeddings', handler: async () => 'mine' })
     await app.ready()
     t.strictSame(log.map((line) => JSON.parse(line)).map(({ level, routes }) => ({ level, routes })), [{ level: 40, routes: taken }])
   }

@@ -29,9 +29,13 @@ t.test('a wrong upstream is refused at start, by the name of its field and witho
   const cases: [options: UpstreamOptions, message: RegExp][] = [
     [{ url: 'nothing' }, /upstreams\.u\.url is not an address such as/],
     [{ url: 'ftp://h' }, /upstreams\.u\.url must begin with https:\/\/ or http:\/\//],
+    [Object({ url: ['http://h'] }), /upstreams\.u\.url is not an address such as/],
     [{ url: 'http://user@h' }, /must not hold a name or password/],
+    [{ url: 'http://:s3cret@h' }, /must not hold a name or password/],
     [{ url: 'http://h/?key=s3cret' }, /must not hold a query or fragment/],
+    [{ url: 'http://h/#key=s3cret' }, /must not hold a query or fragment/],
     [{ url: 'https://h/v1/chat/completions' }, /upstreams\.u\.url must be the base address, without the path of an endpoint/],
+    [{ url: 'https://h/v1beta/models/m:generateContent' }, /upstreams\.u\.url must be the base address/],
     [Object({ url: undefined, credential: 'x' }), /upstreams\.u\.url is undefined: .* environment variable/],
     [{ url: 'http://h', credential: '' }, /upstreams\.u\.credential is empty: .* environment variable/],
     [{ url: 'http://h', credential: undefined }, /upstreams\.u\.credential is undefined: .* environment variable/],

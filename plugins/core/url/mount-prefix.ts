@@ -7,7 +7,7 @@ import { beforeVersions, belowPrefix, segmentsOf } from './segments.js'
  * scope, like the framework's own prefixes. A version at its end is that of the paths, so it is not doubled.
  */
 export function mountPrefix (scope: string, given: string): string {
-  if (/[:*(]/.test(scope)) throw new OptionError('prefix', `cannot be read from a scope at ${scope}: register the gateway outside of it`)
+  if (scope.includes(':')) throw new OptionError('prefix', `cannot be read from a scope at ${scope}: register the gateway outside of it`)
   const outer = beforeVersions(scope)
   const whole = belowPrefix(segmentsOf(given), segmentsOf(outer)) === null ? outer + given : given
   return beforeVersions(whole)

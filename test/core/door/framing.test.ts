@@ -19,6 +19,7 @@ t.test('no host, several, and one that is none', async (t) => {
   t.equal(isDoubtful({ host: ['h', 'h'] }), true)
   t.equal(isDoubtful({ host: 'h', HOST: 'h' }), true)
   t.equal(isDoubtful({ host: 'h', test: 'h' }), false)
+  t.equal(isDoubtful({ host: 'h', accept: 'host' }), false, 'a value is no name')
 })
 
 t.test('a body in another coding than chunked alone, or in that one where none is', async (t) => {

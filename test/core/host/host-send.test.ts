@@ -3,7 +3,7 @@ import Fastify from 'fastify'
 import t from 'tap'
 import llmGateway from '../../../plugins/index.js'
 import { memoryBalances } from '../../../plugins/state/index.js'
-import { call, everyProtocol, gatewayOptions, listen, read, watchSettled } from '../../helpers/gateway.js'
+import { call, everyProtocol, gatewayOptions, listen, read, secret, watchSettled } from '../../helpers/gateway.js'
 import { startUpstream } from '../../helpers/upstream.js'
 
 t.test('a plain mount sends nothing for a caller that left while a hook of the host waited', async (t) => {
@@ -38,4 +38,26 @@ t.test('a plain mount sends nothing for a caller that left while a hook of the h
   t.strictSame(upstream.seen.map(({ json }) => json['model']), ['next'])
   t.match(balances.read('all'), { active: 0 })
   t.strictSame(logged, [])
+})
+
+t.test('an error handler sends no request whose model its key may not use', async (t) => {
+  const upstream = await startUpstream(t)
+  const logged: string[] = []
+  const app = Fastify({ logger: { level: 'error', stream: { write: (line: string) => { logged.push(line) } } } })
+  t.teardown(() => app.close())
+  await app.register(llmGateway, {
+    ...gatewayOptions(upstream.url, { routes: false }), groups: { all: { protocols: everyProtocol, models: ['small'] } },
+  })
+  app.setErrorHandler((error, { url }, reply) => /none of mine/.test(String(error)) ? reply.from(url) : reply.send(error))
+  app.addHook('onSend', async (_request, { statusCode }) => { if (statusCode === 403) throw new Error('none of mine') })
+  await app.register(httpProxy, { upstream: upstream.url, prefix: '/v1', rewritePrefix: '/v1' })
+  const reply = await app.inject({
+    method: 'POST',
+    url: '/v1/chat/completions',
+    headers: { authorization: `Bearer ${secret}` },
+    payload: { model: 'large', messages: [{ role: 'user', content: 'x' }] },
+  })
+  t.equal(reply.statusCode, 500)
+  t.strictSame(upstream.seen, [])
+  t.match(logged.join(), /would send it before its model and limits were checked/)
 })

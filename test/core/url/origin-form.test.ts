@@ -18,6 +18,7 @@ t.test('an address before the path goes where it names the host, and stays where
     [`http://x${path}`, 'h'], [`http://h:80${path}`, 'h'], [`http://u@h${path}`, 'h'], [`http://u@h${path}`, 'u@h'], [`http://${path}`, ''],
     [`http://h${path}`, undefined], [`ftp://h${path}`, 'h'], [`http:/h${path}`, 'h'], [`h${path}`, 'h'], ['*', 'h'], ['http://h', 'h'],
     ['http://h?a=/v1/messages', 'h'], ['http://h\\x/v1/messages', 'h'], ['http://h#/v1/messages', 'h'], ['', ''],
+    ['http://h?/v1/messages', 'h?'], ['http://h\\x/v1/messages', 'h\\x'], ['http://h#/v1/messages', 'h#'],
   ] as const) {
     t.equal(originForm(target, host), target, target)
   }
