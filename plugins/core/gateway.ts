@@ -14,6 +14,7 @@ import { OptionError } from './config/options.js'
 import { ModelMounts } from './door/model-mounts.js'
 import { mountPrefix } from './url/mount-prefix.js'
 import { createResolve, type Resolve } from './url/resolve.js'
+import { continueOverHttp2 } from './door/early-continue.js'
 import { ignoreOffers } from './door/offered-upgrade.js'
 import { silentRecorder, type MetricFamily, type Recorder } from './recorder.js'
 import { CallSettlement } from './call/settlement.js'
@@ -118,6 +119,7 @@ export function joinGateway (app: FastifyInstance, prefix = ''): Gateway {
   gateway.settlement.add('metrics', (llm) => gateway.recorder.settled(llm))
   ignoreOffers(app, gateway)
   answerUntaken(app, gateway)
+  continueOverHttp2(app)
   app.decorate('llm', gatewayView(gateway))
   app.decorate(kGateway, gateway)
   app.decorateRequest(callPlace, null)

@@ -1,0 +1,100 @@
+/** A host that speaks HTTP/2 over TLS: Node answers `Expect: 100-continue` before anybody is asked, as its documentation says. */
+import { execFileSync, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { request as httpsRequest } from 'node:https'
+import { connect as connectClient, type Http2SecureServer, type Http2ServerRequest, type Http2ServerResponse } from 'node:http2'
+import { connect } from 'node:tls'
+import Fastify, { type FastifyInstance } from 'fastify'
+import t, { type Test } from 'tap'
+import llmGateway from '../plugins/index.js'
+import { gatewayOptions, secret } from './helpers/gateway.js'
+import { data, ends, opening, requestOn, reset } from './helpers/http2-frames.js'
+import { Signal, startUpstream } from './helpers/upstream.js'
+
+const missing = spawnSync('openssl', ['version']).error !== undefined
+const body = JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'hi' }] })
+const asked = { 'content-type': 'application/json', expect: '100-continue', authorization: `Bearer ${secret}` }
+const head = { ':method': 'POST', ':scheme': 'https', ':authority': 'gateway.test', ':path': '/v1/chat/completions', ...asked }
+
+interface Started {
+  readonly port: number
+  readonly server: Http2SecureServer
+  /** Requests as the host's first hook sees them. */
+  readonly begun: Signal<string>
+}
+
+async function start (t: Test): Promise<Started> {
+  const folder = t.testdir()
+  const [key, cert] = [`${folder}/key.pem`, `${folder}/cert.pem`]
+  execFileSync('openssl', [
+    'req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-subj', '/CN=gateway.test', '-keyout', key,
+    '-out', cert,
+  ], { stdio: 'ignore' })
+  const https = { allowHTTP1: true, key: readFileSync(key), cert: readFileSync(cert) }
+  const app: FastifyInstance = Object(Fastify({ http2: true, https }))
+  t.teardown(() => app.close())
+  const upstream = await startUpstream(t)
+  const begun = new Signal<string>()
+  app.addHook('onRequest', async ({ raw }) => { begun.push(raw.httpVersion) })
+  // In scopes side by side there are two gateways on one server.
+  for (const options of [{ prefix: '/other', metrics: false as const }, {}]) {
+    await app.register(async (scope) => { await scope.register(llmGateway, gatewayOptions(upstream.url, options)) })
+  }
+  const { port } = new URL(await app.listen({ port: 0, host: '127.0.0.1' }))
+  return { port: Number(port), server: Object(app.server), begun }
+}
+
+async function askOverHttp2 (port: number): Promise<{ continued: number, status: unknown }> {
+  const client = connectClient(`https://127.0.0.1:${port}`, { rejectUnauthorized: false })
+  const stream = client.request(head)
+  let continued = 0
+  stream.on('continue', () => {
+    continued += 1
+    stream.end(body)
+  })
+  const [reply] = await once(stream, 'response')
+  stream.resume()
+  await once(stream, 'close')
+  client.destroy()
+  return { continued, status: reply[':status'] }
+}
+
+t.test('callers that expect 100 and leave at once end nothing', { skip: missing && 'openssl not installed' }, async (t) => {
+  const { port, begun } = await start(t)
+  const streams = Array.from({ length: 16 }, (_, i) => 2 * i + 1)
+  const storm = Buffer.concat(streams.flatMap((stream) => [requestOn(stream, head), data(ends, '{}', stream), reset(8, stream)]))
+  const socket = connect({ port, host: '127.0.0.1', rejectUnauthorized: false, ALPNProtocols: ['h2'] }).on('error', () => {}).resume()
+  await once(socket, 'secureConnect')
+  // In one read of the server's, but in records of their own.
+  socket.setNoDelay(true)
+  for (const record of [opening.subarray(0, 24), opening.subarray(24), storm]) socket.write(record)
+  await begun.next()
+  socket.destroy()
+
+  t.strictSame(await askOverHttp2(port), { continued: 1, status: 200 })
+
+  const plain = httpsRequest({
+    port,
+    host: '127.0.0.1',
+    rejectUnauthorized: false,
+    method: 'POST',
+    path: head[':path'],
+    headers: { ...asked, 'content-length': body.length },
+  })
+  plain.flushHeaders()
+  await once(plain, 'continue')
+  plain.end(body)
+  const [reply] = await once(plain, 'response')
+  t.equal(reply.resume().statusCode, 200, 'over HTTP/1')
+})
+
+t.test('a listener of the host answers by itself', { skip: missing && 'openssl not installed' }, async (t) => {
+  const { port, server, begun } = await start(t)
+  server.on('checkContinue', (raw: Http2ServerRequest, response: Http2ServerResponse) => {
+    response.writeContinue()
+    server.emit('request', raw, response)
+  })
+  t.strictSame(await askOverHttp2(port), { continued: 1, status: 200 })
+  t.equal(begun.size, 1)
+})
