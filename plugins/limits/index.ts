@@ -129,14 +129,15 @@ function gauges (recorder: Recorder, remaining: Remaining): Array<() => void> {
 }
 
 function follow (
-  verdict: GatewayError | null | Promise<GatewayError | null>, llm: ModelCall, reply: FastifyReply, done: () => void
+  verdict: GatewayError | null | Promise<GatewayError | null>, llm: ModelCall, reply: FastifyReply, done: (error?: Error) => void
 ): void {
   if (verdict === null) done()
   else if (verdict instanceof Promise) {
     verdict.then((later) => {
       // The caller left while the store was asked: its request is settled, and goes no further.
       if (!llm.settled) follow(later, llm, reply, done)
-    })
+      // A store of the host's may resolve with what is no decision.
+    }, done)
   } else refuse(reply, llm.endpoint.family, verdict)
 }
 

@@ -17,24 +17,24 @@ export type OnBudget = (event: BudgetEvent) => unknown
 
 type Owner = Pick<Settlement, 'group' | 'key'>
 
-/**
- * Returns the listener for what settlements make budgets reach. If the host's hook throws or rejects, that is logged.
- */
+/** Returns the listener for what settlements make budgets reach. It never throws: what the host's hook or store does wrong is logged. */
 export function budgetWarnings (
   recorder: () => Recorder, log: FastifyBaseLogger, onBudget: OnBudget | null
 ): (owner: Owner, settled: Settled) => void {
   const fail = (err: unknown): void => writeLog(log, 'error', { err }, 'limits.onBudget failed')
-  const tell = (event: BudgetEvent): void => {
-    recorder().budgetReached(event.group, event.period, event.percent)
-    writeLog(log, 'warn', { budget: event }, `a budget has reached ${event.percent} %`)
+  const tell = (owner: Owner, reached: Reached): void => {
     try {
+      const event = eventOf(owner, reached)
+      recorder().budgetReached(event.group, event.period, event.percent)
+      writeLog(log, 'warn', { budget: event }, `a budget has reached ${event.percent} %`)
       Promise.resolve(onBudget?.(event)).catch(fail)
     } catch (error) {
       fail(error)
     }
   }
   return (owner, settled) => {
-    if (settled !== undefined) for (const reached of settled) tell(eventOf(owner, reached))
+    // A store of the host's may resolve with whatever its database said.
+    if (Array.isArray(settled)) for (const reached of settled) tell(owner, reached)
   }
 }
 

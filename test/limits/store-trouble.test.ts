@@ -8,7 +8,7 @@ import { StoreDownError } from '../../plugins/core/balances/store-down.js'
 import type { BudgetEvent } from '../../plugins/limits/index.js'
 import { FileLedger } from '../../plugins/state/ledger/file-ledger.js'
 import { recover } from '../../plugins/state/ledger/recover.js'
-import { call, read, startGateway } from '../helpers/gateway.js'
+import { call, everyProtocol, read, secret, startGateway, watchSettled } from '../helpers/gateway.js'
 import { startUpstream, usageOf } from '../helpers/upstream.js'
 import { startRedis, withoutRedis } from '../state/redis/server.js'
 import { messages, setup, type Given, type Setup } from './setup.js'
@@ -82,6 +82,26 @@ t.test('that the store cannot answer is told with its reason, and not for each r
       lines.map((line) => JSON.parse(line)), [{ msg: 'the limit store cannot answer', err: { message: 'timed out' } }], onStoreFailure
     )
     t.equal(lines.length, 1)
+  }
+})
+
+t.test('an answer of a host\'s own store that is none ends no process', async (t) => {
+  const { url } = await startUpstream(t)
+  const none = [null, 'OK', 1, { rowCount: 1 }, { ok: false }, { ok: true }, [{}], [null]]
+  for (const [method, expected] of [['settle', 200], ['hold', 500]] as const) {
+    for (const answer of none) {
+      const { app } = await startGateway(t, url, {
+        groups: { all: { protocols: everyProtocol, limits: group } },
+        keys: [{ id: 'caller', group: 'all', secret }],
+        limits: { balances: Object.assign(new FarStore(), { [method]: async () => answer }) },
+      })
+      const settled = watchSettled(app)
+      const headers = { authorization: `Bearer ${secret}` }
+      const { statusCode } = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers, payload: { model: 'm', messages } })
+      t.equal(statusCode, expected, `${method}: ${JSON.stringify(answer)}`)
+      await settled.next()
+      await new Promise(setImmediate)
+    }
   }
 })
 
