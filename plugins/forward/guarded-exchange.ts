@@ -137,8 +137,10 @@ export class GuardedExchange extends Exchange {
     this.#release()
     const { request, llm: { routing: { upstream } } } = this.context
     writeLog(request.log, 'warn', { upstream, status }, 'the error of an upstream may hold its secret, and is not passed on')
-    // As for an HTML page, whose bytes and headers are not passed on. A function of the host's may pass them on all the same.
-    const kept = Object.entries({ ...headers, 'content-type': 'text/html', 'content-length': '0' })
+    // As for an HTML page, whose bytes and most headers are not passed on. A function of the host's may pass them on all the same.
+    const pattern = patternOf(this.#secrets())
+    const safe = Object.entries(headers).filter(([, value]) => String(value).search(pattern) === -1)
+    const kept = Object.entries({ ...Object.fromEntries(safe), 'content-type': 'text/html', 'content-length': '0' })
     super.onHeaders(status, kept.flatMap(([name, value]) => [Buffer.from(name), Buffer.from(String(value), 'latin1')]), resume)
   }
 

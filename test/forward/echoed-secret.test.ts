@@ -82,6 +82,7 @@ const echoes: Record<string, Script> = {
   'percent-encoded': { body: { error: { message: `https://provider?key=${encodeURIComponent(canary)}` } } },
   'on a page': { body: `<p>Redirecting to https://provider?key=${canary}</p>`, headers: { 'content-type': 'text/html' } },
   'in a header': { headers: { 'x-echo': canary }, body: { error: { message: 'no' } } },
+  'in headers that are for clients': { headers: { 'retry-after': canary, 'x-request-id': canary }, body: { error: { message: 'no' } } },
 }
 
 function plain (text: string): string {
@@ -132,9 +133,10 @@ t.test('nor where a mount hands on a reply as it gets it, and its callers do not
     },
   }
   await app.register(httpProxy, { ...proxyOptions(), upstream: upstream.url, prefix: '/v1', rewritePrefix: '/v1', replyOptions })
-  upstream.queue({ status: 403, body: told })
+  upstream.queue({ status: 403, body: told, headers: { 'x-echo': canary, 'x-other': '1' } })
   const answer = await call(`${await listen(app)}/v1/chat/completions`, { body: chat }).reply
-  t.strictSame([answer.statusCode, answer.headers['content-length']], [403, '0'])
+  t.strictSame([answer.statusCode, answer.headers['content-length'], answer.headers['x-other']], [403, '0', '1'])
+  t.equal(answer.headers['x-echo'], undefined)
   answer.destroy()
 })
 
