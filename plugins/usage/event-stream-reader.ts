@@ -59,9 +59,9 @@ export class EventStreamReader implements ReplyReader {
     return this.#meter.complete || this.#meter.ended || this.#plan.rules.ending === null
   }
 
-  /** True if not even the start of an event came; comments do not count. */
-  get untold (): boolean {
-    return this.#first === firstEvents && this.#events.idle
+  /** True if no event has ended, or not even begun; comments do not count. */
+  isSilent (mayHaveBegun: boolean): boolean {
+    return this.#first === firstEvents && (mayHaveBegun || this.#events.idle)
   }
 
   get failing (): boolean {

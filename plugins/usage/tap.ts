@@ -163,7 +163,9 @@ export class UsageTap implements ReplyTap {
     const reader = this.#reader
     const repeats = this.#options.told !== null
     if (reader === null) return repeats || !isEventStream(this.#headers) || this.#plan.rules.ending === null
-    return reader.whole || (repeats && reader instanceof EventStreamReader && reader.untold)
+    // A text such as `rate limited`, labelled as such, only begins as events do.
+    const isText = textOf(this.#headers['content-type']) !== '' && !isEventStream(this.#headers)
+    return reader.whole || (reader instanceof EventStreamReader && (repeats || isText) && reader.isSilent(isText))
   }
 
   #over (aborted: UsageMissing | null): Buffer | null {

@@ -22,6 +22,23 @@ t.test('the bytes choose the reader, however they are labelled', async (t) => {
   }
 })
 
+t.test('a text that only begins as events do is no stream that was cut', async (t) => {
+  for (const text of ['rate limited', 'error: overloaded', 'invalid key', 'data', 'data:', 'id: 5\n\n']) {
+    for (const [type, whole] of [['text/plain', true], ['text/event-stream', false], [undefined, false]] as const) {
+      for (const pieces of [[Buffer.from(text)], bytesOf(Buffer.from(text))]) {
+        const { tap } = tapOn(requestFor('chat_completions'), { 'content-type': type })
+        const out = pieces.map((piece) => tap.push(piece))
+        tap.end()
+        t.strictSame([Buffer.concat(out.filter((piece) => piece !== null)).toString(), tap.whole], [text, whole], `${text} as ${type}`)
+      }
+    }
+  }
+  const { tap } = tapOn(requestFor('chat_completions'), { 'content-type': 'text/plain' })
+  tap.push(Buffer.from('data: {"choices":[{"delta":{"content":"Hi"}}]}\n\n'))
+  tap.end()
+  t.equal(tap.whole, false, 'events that are labelled so are a stream, which was cut')
+})
+
 t.test('a byte order mark before JSON is part of neither', async (t) => {
   const text = `\uFEFF${json}`
   for (const type of ['application/json', 'text/event-stream', undefined]) {
