@@ -69,14 +69,17 @@ export async function filesOf (path: string, { from = 0, to = Infinity }: Ledger
 }
 
 /**
- * Records at the ends of files without an end mark, not older than `since`: of older ones it is no longer known whether they were charged.
+ * Records at the ends of files, behind an end mark if they have one, not older than `since`: of older ones it is no longer known whether
+ * they were charged.
  */
 export async function * readUnsettled (path: string, since: number): AsyncGenerator<LedgerRecord> {
   for (const file of await ledgerFiles(path)) {
     if (file.endedAt < since) continue
     const lines: string[] = []
     for await (const some of linesOf(file.path, Math.max(0, file.bytes - tailBytes))) lines.push(...some)
-    if (lines.at(-1) !== endMark) yield * lines.flatMap((line) => readFrame(line) ?? []).filter(({ time }) => time >= since)
+    // Whoever makes balances anew may mark the file of a process that lives on.
+    const open = lines.slice(lines.lastIndexOf(endMark) + 1)
+    yield * open.flatMap((line) => readFrame(line) ?? []).filter(({ time }) => time >= since)
   }
 }
 

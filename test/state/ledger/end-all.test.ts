@@ -3,6 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, utimesSync } fr
 import { join } from 'node:path'
 import t from 'tap'
 import { endAll } from '../../../plugins/state/ledger/end-all.js'
+import { FileLedger } from '../../../plugins/state/ledger/file-ledger.js'
 import { openState, type LedgerRecord, type State } from '../../../plugins/state/index.js'
 import { noTokens } from '../../metrics/requests.js'
 
@@ -54,6 +55,19 @@ t.test('what a process records after that is charged by the next one if it is ki
   t.equal(await third.recovered, 1)
   t.equal((await third.balances.read('chat')).spent, 105)
   await third.close()
+})
+
+t.test('a process whose file is marked while it lives is charged what it records after that if it is killed', async (t) => {
+  const path = t.testdir({})
+  const living = new FileLedger(path)
+  await living.append(late('a', 100))
+  endAll(path)
+  for (const id of ['b', 'c']) await living.append(late(id, 5))
+  living.noteUnsettled()
+  await living.close()
+  const ids: unknown[] = []
+  for await (const { id } of new FileLedger(path).unsettled()) ids.push(id)
+  t.strictSame(ids, ['b', 'c'])
 })
 
 t.test('each file gets one mark, behind a whole line, and stays as old as it was', async (t) => {
