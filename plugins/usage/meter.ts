@@ -149,11 +149,12 @@ export class Meter {
     const isFinal = (told === null && !llm.body.goesOn) || !this.#plan.rules.unfinished.includes(String(this.finishReason))
     const own = isFinal ? this.#own() : null
     // Pictures are not counted again if the reply's own output has them.
-    const tools = own?.modalities.some(isImageOutput) === true ? this.#tools : sumOf(this.#tools, this.#drawn)
-    const counted = own === null ? null : sumOf(own, tools)
+    const used = own?.modalities.some(isImageOutput) === true ? this.#tools : sumOf(this.#tools, this.#drawn)
+    const counted = own === null ? null : sumOf(own, used)
+    const tools = used ?? this.#beside()
     // Nothing is told of work that goes on until its tokens are.
     if (counted !== null || !llm.body.goesOn) {
-      usage.served = servedOf(this.#outside, this.#latest, counted === null ? null : tools ?? this.#beside(), header, this.#plan)
+      usage.served = servedOf(this.#outside, this.#latest, counted === null ? null : tools, header, this.#plan)
     }
     if (counted === null) {
       if (llm.endpoint.metered === 'yes') usage.missing = missing
