@@ -6,7 +6,7 @@ import type { Balances, Decision, HoldAsk, Left } from '../core/balances/types.j
 
 /**
  * What one process may spend while the store is away: a share of every limit, and a share of what a balance had left when the
- * store last answered. The sum over all processes bounds the overrun of one outage.
+ * store last answered, or of what a reload has lowered it to since. The sum over all processes bounds the overrun of one outage.
  */
 export class Lease {
   /** Holds here never expire: they end with their requests, or with the process. */
@@ -36,7 +36,7 @@ export class Lease {
     const name = `${account} ${bucket.id}`
     const slice = this.#slices.get(name) ?? this.#part(Math.max(0, left))
     this.#slices.set(name, slice)
-    return { ...bucket, amount: slice }
+    return { ...bucket, amount: Math.min(slice, this.#part(bucket.amount)) }
   }
 
   #share (account: string, limits: Limits, left: number | null): Limits {
@@ -46,7 +46,7 @@ export class Lease {
     if (balance !== undefined) {
       const slice = this.#slices.get(account) ?? this.#part(Math.max(0, left ?? balance))
       this.#slices.set(account, slice)
-      share.balance = slice
+      share.balance = Math.min(slice, this.#part(balance))
     }
     // A rate below one would let nothing through.
     const { requestsPerMinute, tokensPerMinute, concurrency } = rates

@@ -240,6 +240,32 @@ t.test('local: an app in the place of another one, as after a reload, has its sh
   t.equal(lost, 0)
 })
 
+for (const whose of ['group', 'key'] as const) {
+  for (const limit of ['balance', 'budget'] as const) {
+    t.test(`local: a ${limit} of a ${whose} that a reload lowers meanwhile has a share of what it is now, begun or not`, async (t) => {
+      for (const isBegun of [true, false]) {
+        const balances = new FarStore()
+        const given = (amount: number): Given => {
+          const limits = limit === 'balance' ? { balance: amount } : { budgets: [{ tokens: amount, period: 'total' as const }] }
+          return { [whose]: limits, onStoreFailure: 'local', limits: { balances, leasePercent: 10 } }
+        }
+        const [before, after] = [await setup(t, given(1_000_000)), await setup(t, given(2_000))]
+        const end = endOf(after)
+        t.equal((await before.chat({ max_tokens: 10 })).status, 200)
+        await before.quiet()
+        balances.mode = 'down'
+        if (isBegun) t.equal((await before.chat({ max_tokens: 10 })).status, 200)
+        await before.app.close()
+        const statuses: number[] = []
+        for (let i = 0; i < 3; i += 1) statuses.push((await after.chat({ max_tokens: 100 })).status)
+        balances.mode = 'up'
+        await end(3)
+        t.strictSame(statuses, [isBegun ? 403 : 200, 403, 403], 'the first one uses 170 of 200')
+      }
+    })
+  }
+}
+
 t.test('local: a key has its share of what it has in its own group, whatever a key of that name has in another one', async (t) => {
   const balances = new FarStore()
   const upstream = await startUpstream(t)
