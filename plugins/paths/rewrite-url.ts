@@ -36,7 +36,7 @@ export function createRewriteUrl (options: RewriteUrlOptions = {}): (raw: RawReq
     if (read instanceof ModelCall) return read.url
     // The app's own plugins may have another prefix or a less strict router.
     if (read === null || isUnknown(read)) forgetUrl(raw, read)
-    if (read === null && isPreflight(String(raw.method), raw.headers)) return preflightUrl(resolve, raw)
+    if (isPreflight(String(raw.method), raw.headers)) return preflightUrl(resolve, raw)
     if (read === null || (isUnknown(read) && unknown === 'leave')) return String(raw.url)
     if (read.code === 'ambiguous_path' || read.code === 'crowded_query') return setAside(raw, read)
     keepOut(raw, read)

@@ -92,6 +92,7 @@ t.test('a wrong option fails at start and names itself, never a secret', async (
     ],
     [{ groups: one, lookup: () => null, store: {} }, /option lookup cannot stand beside a store/],
     [{ groups: one, store: { keys: {} } }, /option store has no method find/],
+    [{ groups: one, store: { find: async () => null } }, /option store has no method onChange/],
     [{ groups: one, store: { keys: {}, balances: {} } }, /option store is a whole state: give its keys instead/],
     [{ groups: one, store: 'x' }, /option store must be an object/],
     [{ groups: [] }, /option groups must be an object/],
@@ -101,8 +102,11 @@ t.test('a wrong option fails at start and names itself, never a secret', async (
     [{ groups: one, optionalSources: ['canary'] }, /auth\.optionalSources holds "canary", which is none of api-key/],
     [{ groups: one, versions: { nobody: [] } }, /auth\.versions holds "nobody"/],
     [{ groups: one, versions: { gemini: undefined, anthropic: '2023-06-01' } }, /auth\.versions\.anthropic must be a list/],
-    [{ groups: one, cache: { ttlMs: -1 } }, /auth\.cache\.ttlMs must be a whole number of at least 0/],
-    [{ groups: one, cache: { max: 0 } }, /auth\.cache\.max must be a whole number of at least 1/],
+    ...Object.entries({
+      max: 1, ttlMs: 0, negativeMax: 1, negativeTtlMs: 0, staleMs: 0, maxLoads: 1, maxLoadsPerSecond: 1,
+    }).map(([name, least]): [options: object, said: RegExp] => [
+      { groups: one, cache: { [name]: least - 1 } }, new RegExp(`auth\\.cache\\.${name} must be a whole number of at least ${least}`),
+    ]),
     [{ groups: one, cache: [] }, /auth\.cache must be an object/],
     [{ groups: one, lookup: 'x' }, /option lookup must be a function/],
     [{ groups: one, lookupTimeoutMs: 0 }, /auth\.lookupTimeoutMs must be a whole number of at least 1/],

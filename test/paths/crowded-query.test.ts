@@ -83,3 +83,11 @@ t.test('below an adapted mount of everything it goes unread', async (t) => {
   t.equal(await ask('GET', `/users${crowd}`), 404)
   t.strictSame(upstream.seen, [])
 })
+
+t.test('a rewriteUrl alone sends it to no route of the host without its query', async (t) => {
+  const app = Fastify({ rewriteUrl: createRewriteUrl() })
+  t.teardown(() => app.close())
+  app.get('/v1/users', async ({ url }) => ({ url }))
+  t.equal((await app.inject(`/v1/users${crowd}`)).statusCode, 404)
+  t.strictSame((await app.inject('/v1/users?a')).json(), { url: '/v1/users?a' })
+})

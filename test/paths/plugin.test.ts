@@ -6,7 +6,7 @@ import t from 'tap'
 import { auth } from '../../plugins/auth/index.js'
 import { errors } from '../../plugins/errors/index.js'
 import { joinGateway } from '../../plugins/core/gateway.js'
-import { paths, createRewriteUrl, type PathsOptions } from '../../plugins/paths/index.js'
+import { paths, createRewriteUrl, type PathsOptions, type RewriteUrlOptions } from '../../plugins/paths/index.js'
 import { ModelCall, modelCallOf } from '../../plugins/core/call/model-call.js'
 import { listen, secret, watchSettled } from '../helpers/gateway.js'
 import { hostAuth, startHost } from '../helpers/host.js'
@@ -47,10 +47,12 @@ async function build (
 }
 
 /** The same host, with all that it logs. */
-async function buildLogged (t: Parameters<typeof build>[0]): Promise<{ app: FastifyInstance, lines: string[] }> {
+async function buildLogged (
+  t: Parameters<typeof build>[0], options: RewriteUrlOptions = {}
+): Promise<{ app: FastifyInstance, lines: string[] }> {
   const lines: string[] = []
   const logger = { level: 'trace', stream: { write: (line: string) => { lines.push(line) } } }
-  return { ...await build(t, {}, { logger, rewriteUrl: createRewriteUrl() }), lines }
+  return { ...await build(t, {}, { logger, rewriteUrl: createRewriteUrl(options) }), lines }
 }
 
 for (const mountsFirst of [false, true]) {
@@ -145,6 +147,19 @@ t.test('rewriteUrl keeps the key out of the host\'s own request log', async (t) 
   t.notMatch(lines.join(''), /canary/)
 })
 
+t.test('nor does a rewriteUrl that leaves unknown paths bring that of any other there', async (t) => {
+  const { app, lines } = await buildLogged(t, { unknown: 'leave' })
+  for (const [method, path, status] of [
+    ['GET', '/v1/chat/completions', 405], ['POST', '/v1/chat/completions/chat/completions', 404], ['POST', '/v1/messages%zz', 400],
+    ['POST', '/v1/messages/..%2f', 400],
+  ] as const) {
+    const { statusCode, body } = await app.inject({ method, url: `${path}?key=canary` })
+    t.equal(statusCode, status, path)
+    t.notMatch(body, /canary/, path)
+  }
+  t.notMatch(lines.join(''), /canary/)
+})
+
 t.test('nor does a browser that asks beforehand, by the URL with the key in it, bring it there', async (t) => {
   const { app, lines } = await buildLogged(t)
   const urls = [
@@ -155,6 +170,7 @@ t.test('nor does a browser that asks beforehand, by the URL with the key in it, 
   for (const url of urls) await app.inject({ method: 'OPTIONS', url, headers: asks })
   t.ok(lines.length >= 2 * urls.length)
   t.notMatch(lines.join(''), /canary/)
+  t.match(lines.join(''), /m:generateContent\?alt=sse"/, 'the rest of its query stays')
   await app.inject({ method: 'OPTIONS', url: '/host/own?key=its', headers: asks })
   t.match(lines.join(''), /\/host\/own\?key=its/, 'a path of the host is its own')
 })
