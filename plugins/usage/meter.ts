@@ -34,6 +34,7 @@ export class Meter {
   #tools: Counted | null = null
   #drawn: Counted | null = null
   #outside = nothingOutside()
+  #hasChoices = false
   #model: string | null = null
   #id: string | null = null
   #createdAt: number | null = null
@@ -79,10 +80,11 @@ export class Meter {
     return slots.errors.some((slot) => slot === open || tellsFailure(found[slot]))
   }
 
-  /** True if the newest document could have choices, and has an empty list of them, null, or nothing. */
+  /** True if the newest document has an empty list of choices; or none at all, if others had choices. */
   #lacksChoice (found: readonly unknown[]): boolean {
-    const { listed } = this.#plan.slots
-    return listed !== -1 && (found[listed] ?? 0) === 0
+    const choices = found[this.#plan.slots.listed]
+    this.#hasChoices ||= Number(choices) > 0
+    return choices === 0 || (choices === undefined && this.#hasChoices)
   }
 
   /** What an error event of ours at the end of the stream continues. */

@@ -46,6 +46,14 @@ for (const file of [
   })
 }
 
+t.test('what has its text elsewhere than in choices keeps it', async (t) => {
+  const event = (text: string, tokens: number): string => `data: ${JSON.stringify({
+    response: text, usage: { prompt_tokens: 3, completion_tokens: tokens, total_tokens: 3 + tokens },
+  })}\n\n`
+  const bytes = Buffer.from(event('He', 1) + event('llo', 2) + event('', 2) + 'data: [DONE]\n\n')
+  for (const pieces of [[bytes], eventsOf(bytes), bytesOf(bytes)]) t.equal(leftOf(pieces).toString(), bytes.toString())
+})
+
 t.test('any stream, however it is cut', async (t) => {
   const choice = fc.record({ index: fc.constant(0), delta: fc.record({ content: fc.string() }) })
   const usage = fc.constantFrom(undefined, null, {}, { prompt_tokens: 3, completion_tokens: 4 }, { prompt_tokens: 0 })
