@@ -10,7 +10,8 @@ export const streamKinds = ['chat', 'responses', 'messages', 'gemini'] as const
 
 export type StreamKind = typeof streamKinds[number]
 
-const streamed: Readonly<Record<StreamKind, (model: string) => Change>> = {
+/** How a request of each protocol asks for a stream. */
+export const streamed: Readonly<Record<StreamKind, (model: string) => Change>> = {
   chat: () => ({ fields: { stream: true, stream_options: { include_usage: true } } }),
   responses: () => ({ fields: { stream: true } }),
   messages: () => ({ fields: { stream: true } }),

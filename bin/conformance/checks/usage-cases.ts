@@ -5,6 +5,7 @@ import {
   chatUsageChunk, done, event, generated, json, messageDelta, messageStart, messageStop, plainChatUsage, responseEvent, sse,
 } from '../replies.js'
 import { eventsOf, type Reply } from '../wire.js'
+import { streamed } from './stream-cases.js'
 
 export interface Metered {
   readonly number: number
@@ -19,7 +20,6 @@ export interface Metered {
 }
 
 const stream = (): Change => ({ fields: { stream: true } })
-const generateStream = (model: string): Change => ({ path: `/v1beta/models/${model}:streamGenerateContent?alt=sse` })
 const usageChunks = (reply: Reply): number => eventsOf(reply.text).filter((data) => /"choices":\[\]/.test(data)).length
 
 export const metered: readonly Metered[] = [
@@ -53,7 +53,7 @@ export const metered: readonly Metered[] = [
     number: 42,
     title: 'a chat stream that asked: exactly one usage chunk',
     kind: 'chat',
-    change: () => ({ fields: { stream: true, stream_options: { include_usage: true } } }),
+    change: streamed.chat,
     counts: [12, 5],
     reply: (reply) => expect(usageChunks(reply) === 1, `${usageChunks(reply)} usage chunks`),
   },
@@ -61,7 +61,7 @@ export const metered: readonly Metered[] = [
     number: 43,
     title: 'usage: null in other chunks is no usage',
     kind: 'chat',
-    change: () => ({ fields: { stream: true, stream_options: { include_usage: true } } }),
+    change: streamed.chat,
     script: sse(
       event({ choices: [], usage: null }), chatUsageChunk(plainChatUsage), event({ choices: [{ delta: {} }], usage: null }), done
     ),
@@ -151,7 +151,7 @@ export const metered: readonly Metered[] = [
     number: 50,
     title: 'generateContent: the last chunk counts, thoughts are output',
     kind: 'gemini',
-    change: generateStream,
+    change: streamed.gemini,
     script: sse(
       event(generated('a', { promptTokenCount: 71, thoughtsTokenCount: 9, totalTokenCount: 80 })),
       event(generated('b', { promptTokenCount: 71, candidatesTokenCount: 20, thoughtsTokenCount: 9, totalTokenCount: 100 }, 'STOP'))

@@ -97,13 +97,14 @@ export class LmdbGroupStores {
 
   #newStore (group: string): GroupStore {
     const names = new GroupNames(group, this.#max)
+    const dropBuckets = (key: string | null, before: number): boolean => this.#dropBuckets(names.buckets(key), before)
     const idle = new LmdbIdle(this.#tables.accounts, names.accounts, {
       account: (name) => this.#accounts.get(name),
       dropAccount: (name) => {
         this.#accounts.drop(name)
         this.#spent.add(name)
       },
-      hasBuckets: (key, before) => this.#dropBuckets(names.buckets(key), before),
+      dropBuckets,
     })
     return {
       account: (key) => this.#accounts.get(names.account(key)),
@@ -118,7 +119,7 @@ export class LmdbGroupStores {
         this.#buckets.set(name, bucket)
         this.#spent.add(name, isLess)
       },
-      dropBuckets: (key, before) => this.#dropBuckets(names.buckets(key), before),
+      dropBuckets,
       dropIdle: (nowMs) => idle.drop(nowMs),
       hold: (id, isFirst) => this.#hold(names, id, isFirst),
       saveHold: (hold, before) => this.#saveHold(names, hold, before),

@@ -8,7 +8,7 @@ interface Records {
   readonly account: (name: string) => AccountRecord | undefined
   readonly dropAccount: (name: string) => void
   /** Removes a key's buckets whose period ended before; returns whether others are left. */
-  readonly hasBuckets: (key: string, before: number) => boolean
+  readonly dropBuckets: (key: string, before: number) => boolean
 }
 
 /** Idle accounts of one group. */
@@ -28,13 +28,13 @@ export class LmdbIdle {
   }
 
   drop (nowMs: number): void {
-    const { account, dropAccount, hasBuckets } = this.#records
+    const { account, dropAccount, dropBuckets } = this.#records
     const names = [...this.#table.getKeys({ start: this.#next, end: `${this.#prefix}\uffff`, limit: idleLooks + 1 })]
     this.#next = names[idleLooks] ?? this.#prefix
     for (const name of names.slice(0, idleLooks)) {
       const found = account(name)
       if (found === undefined || !isIdle(found, nowMs)) continue
-      if (!hasBuckets(name.slice(this.#prefix.length), nowMs - bucketKeepMs)) dropAccount(name)
+      if (!dropBuckets(name.slice(this.#prefix.length), nowMs - bucketKeepMs)) dropAccount(name)
     }
   }
 }
