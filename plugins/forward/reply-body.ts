@@ -50,9 +50,7 @@ export class ReplyBody extends Readable {
   finish (): void {
     this.#over = true
     if (this.#response !== null) {
-      const rest = this.#take()
-      if (rest === null) this.#response.end()
-      else this.#response.end(rest)
+      this.#response.end(this.#take())
       this.resume()
     }
     this.push(null)
@@ -90,7 +88,6 @@ export class ReplyBody extends Readable {
       // nothing by then and can still report the failure.
       this.on('error', ignore)
       this.#over = true
-      this.flush()
     }
     this.#pending = []
     this.#source.callerGone()

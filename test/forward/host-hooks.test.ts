@@ -135,6 +135,28 @@ for (const [name, substitute] of Object.entries(substitutes)) {
   })
 }
 
+t.test('a hook that wants nothing of a body ends the upstream\'s work at once, before its own reply ends', async (t) => {
+  const upstream = await startUpstream(t)
+  const app = Fastify()
+  t.teardown(() => app.close())
+  let answer = (): void => {}
+  const gate = new Promise<void>((resolve) => { answer = resolve })
+  app.addHook('onSend', async (_request, _reply, payload) => {
+    if (!(payload instanceof Readable)) return payload
+    payload.destroy()
+    await gate
+    return 'replaced'
+  })
+  await app.register(llmGateway, gatewayOptions(upstream.url, { forward: { drain } }))
+  upstream.queue({ fixture, split: [200], stallAt: 200 })
+  const sent = { ...headers, 'content-type': 'application/json' }
+  const reply = app.inject({ method: 'POST', url: '/v1/chat/completions', headers: sent, body })
+  const { aborted } = await upstream.requests.next()
+  t.equal(await Promise.race([aborted, wait(20_000, 'goes on', { ref: false })]), true)
+  answer()
+  t.equal((await reply).body, 'replaced')
+})
+
 t.test('a hook that waits until the upstream has ended gets the whole reply', async (t) => {
   const upstream = await startUpstream(t)
   const app = Fastify()

@@ -39,14 +39,18 @@ t.test('pieces that come together leave as one, and none is lost or swapped wher
   wire.socket.on('data', (text: string) => { seen += text })
   let events = 0
   /** Sends so many events in one write, and waits until the caller has the last of them. */
-  async function together (count: number, before = ''): Promise<void> {
-    const texts = Array.from({ length: count }, () => `data: {"choices":[{"delta":{"content":"${++events}"}}]}\n\n`)
+  async function together (count: number, before = '', first = ''): Promise<void> {
+    const texts = Array.from({ length: count }, (_, at) => (
+      `data: {"choices":[{"delta":{"content":"${++events}"}}]${at === 0 && first !== '' ? `,"first":"${first}"` : ''}}\n\n`
+    ))
     socket.write(before + texts.map(chunk).join(''))
     while (!seen.includes(`"${events}"`)) await once(wire.socket, 'data')
   }
 
   await together(1, head)
   for (const count of [1, 4, 4, 1, 1, 3, 1, 2]) await together(count)
+  // Nor where a short one follows a long one.
+  for (const count of [1, 3, 1]) await together(count, '', 'x'.repeat(5_000))
   const last = ['more', 'done'].map((text) => chunk(`data: {"choices":[{"delta":{"content":"${++events}"}}],"${text}":1}\n\n`))
   socket.write(`${last.join('')}${chunk('data: [DONE]\n\n')}0\r\n\r\n`)
   const { status, body } = await reply
@@ -56,6 +60,30 @@ t.test('pieces that come together leave as one, and none is lost or swapped wher
   t.strictSame(numbers.flat(), Array.from({ length: events }, (_, at) => at + 1), 'every event, in order')
   // The first of many finds nothing that tells of the others, once; from then on they are expected, until one comes alone.
   // Node 26 gathers the last ones itself.
-  t.match(numbers.map((part) => part.length).join(), /^1,1,1,3,4,1,1,1,2,1,1,1,(?:1,1|2)$/)
+  t.match(numbers.map((part) => part.length).join(), /^1,1,1,3,4,1,1,1,2,1,1,1,1,3,1,(?:1,1|2)$/)
   t.equal(await bodies.next(), 'ended')
+})
+
+t.test('what came in one read with an end in the middle of an event goes out before the reply is broken off', async (t) => {
+  const upstream = createServer((socket) => {
+    const events = [1, 2, 3, 4].map((content) => chunk(`data: {"choices":[{"delta":{"content":"${content}"}}]}\n\n`))
+    socket.once('data', () => socket.write(head + String(events[0])))
+    told.next().then(() => socket.write(`${events.slice(1).join('')}${chunk('data: {"cho')}0\r\n\r\n`))
+  })
+  const told = new Signal<null>()
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(llmGateway, gatewayOptions(await listening(t, upstream)))
+  const wire = new Wire(await listen(app))
+  t.teardown(() => wire.destroy())
+  let seen = ''
+  wire.socket.on('data', (text: string) => {
+    if (seen === '') told.push(null)
+    seen += text
+  })
+  const reply = wire.ask([
+    'POST /v1/chat/completions HTTP/1.1', 'host: gateway.example', 'content-type: application/json', `authorization: Bearer ${secret}`,
+  ], request)
+  await t.rejects(reply)
+  t.strictSame([...seen.matchAll(/"content":"(\d)"/g)].map(([, content]) => content), ['1', '2', '3', '4'])
 })

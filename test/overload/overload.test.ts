@@ -271,17 +271,28 @@ t.test('connections at the second address of a name that has two are counted wit
   for (const socket of held) socket.destroy()
 })
 
-t.test('of connections that ask nothing, few are kept for a while, and none for long', async (t) => {
+t.test('of connections that ask nothing, few are kept for a while, and none for long; what one has asked is answered', async (t) => {
   const app = await build(t, await startUpstream(t), { maxConnections: 1 })
+  let answer = (): void => {}
+  const gate = new Promise<void>((resolve) => { answer = resolve })
+  app.get('/slow', async () => await gate.then(() => 'answered'))
   const port = Number(new URL(await listen(app)).port)
   const sockets = await Promise.all(Array.from({ length: 80 }, async () => await open(port)))
   const closed = sockets.map(async (socket) => await new Promise((resolve) => socket.resume().once('close', resolve)))
   await Promise.any(closed)
   const since = performance.now()
-  t.ok(sockets.filter((socket) => !socket.destroyed).length >= 65, 'the most that may wait')
+  const kept = sockets.filter((socket) => !socket.destroyed)
+  t.ok(kept.length >= 65, 'the most that may wait')
   sockets[0]?.destroy()
-  await Promise.all(closed)
+  const asking = kept.find((socket) => socket !== sockets[0])
+  if (asking === undefined) throw new Error('none is kept')
+  const reply = textOn(asking, 'GET /slow HTTP/1.1\r\nhost: a\r\n\r\n')
+  const others = Promise.all(closed.filter((_, at) => sockets[at] !== asking)).then(() => 'closed')
+  // Node itself would close them after a minute.
+  t.equal(await Promise.race([others, pause(45_000, 'still open', { ref: false })]), 'closed')
   t.ok(performance.now() - since > 1_000)
+  answer()
+  t.match(await reply, /^HTTP\/1\.1 200[^]*answered/)
 })
 
 t.test('over HTTP/2 they are closed at once, over TLS they are told', async (t) => {
