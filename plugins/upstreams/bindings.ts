@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import { valueAt } from '../core/body/json-object.js'
 import { lastText } from '../core/body/json-text.js'
@@ -7,6 +8,11 @@ import type { Notes } from '../core/upstream/upstream.js'
 const maxHeld = 10_000
 /** Longer texts are no ids. */
 const maxIdLength = 256
+/**
+ * A caller may name a reply as soon as it has it, at another process, which sees its note once that is on disk. So an id that is not known
+ * is asked for again after these milliseconds, unless all members can be asked.
+ */
+const againMs = [10, 40, 100] as const
 
 /** The id in a request of something that is bound to an account. */
 export interface BoundId {
@@ -32,7 +38,7 @@ export class Bindings {
   /** The name of the upstream; null if it is not known, or the state engine cannot answer. */
   find (id: BoundId): string | null | Promise<string | null> {
     const held = this.#held?.get(id.name)
-    return held === undefined && this.#notes !== null ? this.#ask(this.#notes, id.name) : held ?? null
+    return held === undefined && this.#notes !== null ? this.#ask(this.#notes, id) : held ?? null
   }
 
   /** Called for a settled request: remembers what its reply made, or what it found. */
@@ -48,9 +54,15 @@ export class Bindings {
     await this.#notes?.write(id, upstream, ttlMs)
   }
 
-  async #ask (notes: Notes, name: string): Promise<string | null> {
+  async #ask (notes: Notes, { name, isWanted }: BoundId): Promise<string | null> {
     try {
-      return await notes.read(name)
+      let text = await notes.read(name)
+      for (const ms of isWanted ? [] : againMs) {
+        if (text !== null) break
+        await wait(ms)
+        text = await notes.read(name)
+      }
+      return text
     } catch (error) {
       this.#failed(error)
       return null

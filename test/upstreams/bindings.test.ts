@@ -93,6 +93,35 @@ t.test('an id that nobody knows is looked for with all, where it is all that is 
   t.strictSame(seenBy(gateway), [3, 2, 3], 'a request that costs is not')
 })
 
+t.test('a caller that goes on at another process before the note of its reply is there finds its member all the same', async (t) => {
+  const notes = memoryNotes()
+  let note = (): unknown => null
+  const late: Notes = { read: notes.read, write: (...named) => { note = () => notes.write(...named) } }
+  const gateway = await startPool(t, { rules: inOrder, gateway: { notes: late } })
+  gateway.members.forEach((member, i) => keepResponses(member, String(i)))
+  gateway.members[0]?.queue(overloaded)
+  const id = await idOf(gateway)
+  let asked = 0
+  const other = await startGateway(t, '', {
+    ...gateway.options,
+    notes: {
+      read: (name) => {
+        asked += 1
+        if (asked === 2) note()
+        return notes.read(name)
+      },
+      write: notes.write,
+    },
+    groups: { all: { protocols: everyProtocol, upstream: 'pool' } },
+    keys: [{ id: 'caller', group: 'all', secret }],
+  })
+  const before = seenBy(gateway)
+  t.equal((await ask(other, { ...first, previous_response_id: id }, {}, '/v1/responses')).status, 200)
+  t.strictSame([asked, seenBy(gateway)], [2, [before[0], Number(before[1]) + 1]])
+  const unknown = await other.app.inject({ url: '/v1/responses/resp_0x', headers: { authorization: `Bearer ${secret}` } })
+  t.strictSame([unknown.statusCode, asked], [200, 3], 'whoever can ask all members does not wait')
+})
+
 t.test('what one member has not is not told as missing where another one could not say', async (t) => {
   const gateway = await startPool(t, { rules: inOrder, pool: { retryOn: [429, 503, 'reset'] } })
   gateway.members.forEach((member, i) => keepResponses(member, String(i)))
