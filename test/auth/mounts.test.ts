@@ -68,6 +68,16 @@ t.test('what a mount serves beside the endpoints is refused, or left to it', asy
   t.equal(await status(own, '/v1/users'), 200, 'model requests have routes of their own: the mount is the host\'s')
 })
 
+t.test('where nobody is asked for a key, a mount passes what is none of ours', async (t) => {
+  const upstream = await startUpstream(t)
+  upstream.respond = () => ({ body: { ok: true } })
+  for (const [adapted, statuses] of [[false, [200, 200, 200]], [true, [200, 404, 200]]] as const) {
+    const app = await startHost(t, upstream.url, { mounts: ['/'], adapted, auth: false })
+    const replies = await Promise.all(['/users', '/v1/files', '/v1/models'].map(async (url) => await app.inject({ url })))
+    t.strictSame(replies.map(({ statusCode }) => statusCode), statuses)
+  }
+})
+
 t.test('a mount that relies on the gateway and would ask nobody for a key fails the start', async (t) => {
   const cases: [prefix: string, mount: string, starts: boolean][] = [
     ['', '/v1', true],

@@ -309,6 +309,19 @@ for (const [how, prepare] of Object.entries(lastResorts)) {
   })
 }
 
+t.test('where nobody is asked for a key, a mount opens sockets where it likes', async (t) => {
+  const upstream = await startUpstream(t)
+  const app: FastifyInstance = Fastify()
+  t.teardown(() => app.close())
+  await app.register(paths)
+  await app.register(httpProxy, { upstream: upstream.url, prefix: '/:any', rewritePrefix: '/v1', websocket: true })
+  const opened = once(upstream.server, 'upgrade')
+  t.equal((await askOnce(await listen(app), ['GET /x/realtime HTTP/1.1', 'host: h', ...socket])).status, 101)
+  const [request, open] = await opened
+  t.equal(request.url, '/v1/realtime')
+  open.destroy()
+})
+
 t.test('a route of the host that sends by itself is no mount that opens sockets, and is looked at when it sends', async (t) => {
   const upstream = await startUpstream(t)
   upstream.respond = () => ({ body: {} })
