@@ -91,6 +91,9 @@ interface Ranged {
   readonly range: number[]
 }
 
+/** There may be as many such names as the text has room for: none is looked for in all of it. */
+const longestName = 100
+
 /** Messages for the parser's error codes. Its own messages may quote the text, which may hold a secret. */
 const sentences: Readonly<Partial<Record<ErrorCode, string>>> = {
   BAD_ALIAS: 'an alias (* and a name) that names nothing: put a text that begins with * into quotes',
@@ -111,5 +114,5 @@ const sentences: Readonly<Partial<Record<ErrorCode, string>>> = {
 /** A message for the operator; for a rare error only its code. */
 function sentenceOf (code: ErrorCode, text: string, at: number): string {
   const sentence = sentences[code] ?? `the parser says ${code}`
-  return code === 'DUPLICATE_KEY' ? sentence + text.slice(at).replace(/^["']?([\w./-]*).*$/s, ': $1') : sentence
+  return code === 'DUPLICATE_KEY' ? sentence + text.slice(at, at + longestName).replace(/^["']?([\w./-]*).*$/s, ': $1') : sentence
 }
