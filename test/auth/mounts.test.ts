@@ -68,6 +68,21 @@ t.test('what a mount serves beside the endpoints is refused, or left to it', asy
   t.equal(await status(own, '/v1/users'), 200, 'model requests have routes of their own: the mount is the host\'s')
 })
 
+t.test('nothing of a key stays in the address of what an adapted mount does not send', async (t) => {
+  const upstream = await startUpstream(t)
+  const seen: unknown[] = []
+  const app = await startHost(t, upstream.url, {
+    mounts: ['/'],
+    adapted: true,
+    before: (app) => { app.addHook('onResponse', async ({ raw, url, query }) => { seen.push([raw.url, url, { ...Object(query) }]) }) },
+  })
+  for (const headers of [{}, { connection: 'upgrade', upgrade: 'websocket' }]) {
+    t.ok((await app.inject({ url: '/users?a=1&key=canary', headers })).statusCode >= 400)
+    t.strictSame(seen.splice(0), [['/users?a=1', '/users?a=1', { a: '1' }]])
+  }
+  t.strictSame(upstream.seen, [])
+})
+
 t.test('where nobody is asked for a key, a mount passes what is none of ours', async (t) => {
   const upstream = await startUpstream(t)
   upstream.respond = () => ({ body: { ok: true } })

@@ -104,15 +104,12 @@ export function splitKeys (query: string): SplitQuery {
   if (isCrowded(query)) return { query: '', keys: null }
   const keys: string[] = []
   const kept: string[] = []
-  let isWhole = true
   for (const pair of query.slice(1).split('&')) {
     const name = nameOf(pair)
     const rest = isCarrier(name) ? null : withoutCarriers(pair)
-    isWhole &&= rest === pair
     if (rest !== null) kept.push(rest)
     else if (decoded(name) === 'key') keys.push(decoded(pair.slice(name.length + 1)))
   }
-  if (isWhole) return { query, keys: null }
   return { query: kept.length === 0 ? '' : `?${kept.join('&')}`, keys: keys.length === 0 ? null : keys }
 }
 

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { isCarrier } from '../../../plugins/core/url/query.js'
+import { isCarrier, splitKeys } from '../../../plugins/core/url/query.js'
 import { createResolve } from '../../../plugins/core/url/resolve.js'
 
 const resolve = createResolve('')
@@ -14,6 +14,7 @@ const carriers = [
   '+key', '++key+', '%09key', '%0akey', 'key%09', 'key%00x', '%00key', '%EF%BB%BFkey', 'k%E2%80%8Bey', 'k%C2%ADey', '\xef\xbb\xbfkey',
   'k%00ey', '%u006bey', '%u006Bey%u0020', 'key%5B0%5D', 'key%5B%5D', '[key]', '%5Bkey%5D', '[[key', 'key]', 'key.x', 'key.', '.key',
   'api.key', 'api+key', 'api[key', 'access.token', 'access%20token', 'access[token', '$.key', '%E2%84%AAey', '\xe2\x84\xaaey',
+  'key+[a]', 'key%20.x', 'access_token+[', '%2525256bey',
   'api_key', 'api-key', 'apikey', 'APIKEY', 'subscription-key', 'subscription_key', '$httpHeaders', '$httpMethod', '$ct', '%24ct',
 ]
 
@@ -64,6 +65,7 @@ t.test('a query of many odd names is refused, and not taken apart', async (t) =>
   t.match(resolve('GET', `/v1/models?${'&a.b-c=%61'.repeat(5_000)}`, {}), { kind: 'endpoint' }, 'plain names, whatever their values are')
   t.match(resolve('GET', `/v1/models?a=${'%26b%3D'.repeat(5_000)}`, {}), { kind: 'endpoint' })
   const crowd = '&%'.repeat(300)
+  t.strictSame(splitKeys(`?${crowd}&key=SECRET`), { query: '', keys: null }, 'of one at a path that is none of ours nothing is left')
   t.hasStrict(resolve('PUT', `/v1/models?${crowd}`, {}), { code: 'method_not_allowed', url: '/v1/models' }, 'whatever its query')
   t.equal(resolve('GET', `/users?${crowd}`, {}), null)
 })
