@@ -1,18 +1,16 @@
 /** A host that speaks HTTP/2 over TLS: Node answers `Expect: 100-continue` before anybody is asked, as its documentation says. */
-import { execFileSync, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
 import { request as httpsRequest } from 'node:https'
 import { connect as connectClient, type Http2SecureServer, type Http2ServerRequest, type Http2ServerResponse } from 'node:http2'
 import { connect } from 'node:tls'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 import llmGateway from '../plugins/index.js'
+import { certificate, withoutTls } from './helpers/certificate.js'
 import { gatewayOptions, secret } from './helpers/gateway.js'
 import { data, ends, opening, requestOn, reset } from './helpers/http2-frames.js'
 import { Signal, startUpstream } from './helpers/upstream.js'
 
-const missing = spawnSync('openssl', ['version']).error !== undefined
 const body = JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'hi' }] })
 const asked = { 'content-type': 'application/json', expect: '100-continue', authorization: `Bearer ${secret}` }
 const head = { ':method': 'POST', ':scheme': 'https', ':authority': 'gateway.test', ':path': '/v1/chat/completions', ...asked }
@@ -25,14 +23,7 @@ interface Started {
 }
 
 async function start (t: Test): Promise<Started> {
-  const folder = t.testdir()
-  const [key, cert] = [`${folder}/key.pem`, `${folder}/cert.pem`]
-  execFileSync('openssl', [
-    'req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-subj', '/CN=gateway.test', '-keyout', key,
-    '-out', cert,
-  ], { stdio: 'ignore' })
-  const https = { allowHTTP1: true, key: readFileSync(key), cert: readFileSync(cert) }
-  const app: FastifyInstance = Object(Fastify({ http2: true, https }))
+  const app: FastifyInstance = Object(Fastify({ http2: true, https: { allowHTTP1: true, ...certificate(t) } }))
   t.teardown(() => app.close())
   const upstream = await startUpstream(t)
   const begun = new Signal<string>()
@@ -60,7 +51,7 @@ async function askOverHttp2 (port: number): Promise<{ continued: number, status:
   return { continued, status: reply[':status'] }
 }
 
-t.test('callers that expect 100 and leave at once end nothing', { skip: missing && 'openssl not installed' }, async (t) => {
+t.test('callers that expect 100 and leave at once end nothing', { skip: withoutTls }, async (t) => {
   const { port, begun } = await start(t)
   const streams = Array.from({ length: 16 }, (_, i) => 2 * i + 1)
   const storm = Buffer.concat(streams.flatMap((stream) => [requestOn(stream, head), data(ends, '{}', stream), reset(8, stream)]))
@@ -89,7 +80,7 @@ t.test('callers that expect 100 and leave at once end nothing', { skip: missing 
   t.equal(reply.resume().statusCode, 200, 'over HTTP/1')
 })
 
-t.test('a listener of the host answers by itself', { skip: missing && 'openssl not installed' }, async (t) => {
+t.test('a listener of the host answers by itself', { skip: withoutTls }, async (t) => {
   const { port, server, begun } = await start(t)
   server.on('checkContinue', (raw: Http2ServerRequest, response: Http2ServerResponse) => {
     response.writeContinue()

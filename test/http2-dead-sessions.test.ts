@@ -3,12 +3,14 @@ import { once } from 'node:events'
 import { connect as connectClient, type ServerHttp2Session } from 'node:http2'
 import { connect } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
+import { connect as connectOverTls } from 'node:tls'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 import llmGateway from '../plugins/index.js'
 import type { ModelCall } from '../plugins/core/call/model-call.js'
+import { certificate, withoutTls } from './helpers/certificate.js'
 import { gatewayOptions, secret, watchSettled } from './helpers/gateway.js'
-import { acknowledged, data, ends, goAway, request, wrongPing } from './helpers/http2-frames.js'
+import { acknowledged, data, ends, goAway, opening, request, requestOn, wrongPing } from './helpers/http2-frames.js'
 import { Signal, startUpstream, type Upstream } from './helpers/upstream.js'
 
 const fixture = 'chat_completions.include_usage.sse'
@@ -28,13 +30,13 @@ interface Started {
 }
 
 /** `patienceMs` in place of the five minutes for which a caller may be silent. */
-async function start (t: Test, patienceMs: number): Promise<Started> {
+async function start (t: Test, patienceMs: number, https?: object): Promise<Started> {
   const { setTimeout } = globalThis
   t.intercept(globalThis, 'setTimeout', {
     value: (done: () => void, ms: number, ...rest: []) => setTimeout(done, ms === 300_000 ? patienceMs : ms, ...rest),
   })
   const upstream = await startUpstream(t)
-  const app: FastifyInstance = Object(Fastify({ http2: true }))
+  const app: FastifyInstance = Object(https === undefined ? Fastify({ http2: true }) : Fastify({ http2: true, https }))
   t.teardown(() => app.close())
   const begun = new Signal<string>()
   app.addHook('onRequest', async ({ url }) => { begun.push(url) })
@@ -66,6 +68,26 @@ t.test('a request whose caller broke the protocol and left is settled', async (t
     sessions.at(-1)?.emit('timeout')
     t.match(await settled.next(), { outcome }, name)
   }
+})
+
+t.test('over TLS its connection is closed, too', { skip: withoutTls }, async (t) => {
+  const { url, begun, sessions } = await start(t, 10, certificate(t))
+  const socket = connectOverTls({ port: Number(new URL(url).port), host: '127.0.0.1', rejectUnauthorized: false, ALPNProtocols: ['h2'] })
+  await once(socket.on('error', () => {}).resume(), 'secureConnect')
+  // More than a connection has room for, which breaks the protocol.
+  const piece = 'x'.repeat(16_000)
+  const uploads = [1, 3, 5, 7].flatMap((stream) => [
+    requestOn(stream, { ...head, ...key }), data(0, piece, stream), data(0, piece, stream), data(ends, piece, stream),
+  ])
+  socket.write(Buffer.concat([opening, ...uploads]))
+  await begun.next()
+  const [session] = sessions
+  if (session === undefined) throw new Error('no session')
+  const closed = once(session, 'close')
+  socket.destroy()
+  session.emit('timeout')
+  await closed
+  t.equal(session.destroyed, true)
 })
 
 t.test('one that acknowledged late, and then broke the protocol, is asked again', async (t) => {

@@ -20,7 +20,12 @@ export function endDeadSession (raw: IncomingMessage): void {
   watched.add(session)
   const ask = (): void => {
     if (session.destroyed) return
-    const late = setTimeout(() => session.destroy(), patienceMs).unref()
+    const { destroySoon } = session.socket
+    const late = setTimeout(() => {
+      session.destroy()
+      // Over TLS a session waits for the caller to end its side, of which Node does not hear either.
+      destroySoon()
+    }, patienceMs).unref()
     session.settings({}, () => {
       clearTimeout(late)
       // An acknowledgement does not restart the session's own timeout.
