@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
 import type { FastifyInstance, FastifyServerOptions } from 'fastify'
 import t, { type Test } from 'tap'
-import { call, listen, read, startGateway } from '../helpers/gateway.js'
+import { call, listen, read, secret, startGateway } from '../helpers/gateway.js'
 import { startHost } from '../helpers/host.js'
 import { listening } from '../helpers/listening.js'
 
@@ -49,3 +49,25 @@ for (const [name, toldBefore, start] of starts) {
     })
   }
 }
+
+t.test('the log says how an upstream could not be reached, and nothing of one where the gateway itself refuses', async (t) => {
+  const closed = createServer()
+  const url = await listening(t, closed)
+  await new Promise((resolve) => closed.close(resolve))
+  const noSecret = async (): Promise<string> => { throw new Error('none') }
+  for (const [credential, told] of [['sk-upstream', 1], [noSecret, 0]] as const) {
+    const lines: string[] = []
+    const logger = { stream: { write: (line: string) => lines.push(line) } }
+    const { app } = await startGateway(t, url, { upstreams: { main: { url, credential } } }, { logger })
+    const { statusCode } = await app.inject({
+      method: 'POST',
+      url: '/v1/chat/completions',
+      headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
+      payload: chat,
+    })
+    t.ok(statusCode >= 500)
+    const reasons = lines.filter((line) => line.includes('the upstream gave no reply'))
+    t.equal(reasons.length, told)
+    t.match(reasons.join(), told === 1 ? /"reason":"Error: connect ECONNREFUSED .*"code":"ECONNREFUSED"/ : /^$/)
+  }
+})

@@ -1,7 +1,10 @@
 import { once } from 'node:events'
+import httpProxy from '@fastify/http-proxy'
+import Fastify, { type FastifyInstance } from 'fastify'
 import t from 'tap'
-import type { GroupOptions } from '../../plugins/index.js'
-import { call, listen, providerSecret, read, secret, startGateway } from '../helpers/gateway.js'
+import { modelCallOf, type ModelCall } from '../../plugins/core/call/model-call.js'
+import llmGateway, { proxyOptions, type GroupOptions } from '../../plugins/index.js'
+import { call, gatewayOptions, listen, providerSecret, read, secret, startGateway } from '../helpers/gateway.js'
 import { replyFixture, sha256, startUpstream } from '../helpers/upstream.js'
 
 const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' }
@@ -23,6 +26,42 @@ t.test('the bytes go through unchanged in both directions', async (t) => {
   t.equal(seen.sha256, sha256(body))
   t.equal(seen.url, '/v1/chat/completions?a=%20b')
 })
+
+const mount = { prefix: '/v1', rewritePrefix: '/v1' }
+const sites: Readonly<Record<string, (app: FastifyInstance, upstream: string) => Promise<unknown>>> = {
+  'routes of our own': async (app, upstream) => await app.register(llmGateway, gatewayOptions(upstream)),
+  'an adapted mount': async (app, upstream) => {
+    await app.register(llmGateway, { ...gatewayOptions(upstream), routes: false })
+    await app.register(httpProxy, { ...proxyOptions(), upstream, ...mount })
+  },
+  'a mount of the host': async (app, upstream) => {
+    const { upstreams, ...options } = gatewayOptions(upstream)
+    await app.register(llmGateway, { ...options, routes: false })
+    await app.register(httpProxy, { upstream, ...mount })
+  },
+}
+
+for (const [site, build] of Object.entries(sites)) {
+  t.test(`what was parsed of a body is not kept while its reply is awaited: ${site}`, async (t) => {
+    const upstream = await startUpstream(t)
+    const calls: Array<ModelCall | null> = []
+    const app = Fastify()
+    t.teardown(() => app.close())
+    app.addHook('preHandler', async (request) => {
+      const llm = modelCallOf(request)
+      calls.push(llm)
+      t.match(llm?.body.json, { model: 'm' })
+    })
+    await build(app, upstream.url)
+    for (let turn = 0; turn < 2; turn += 1) {
+      const kept: unknown[] = []
+      upstream.queue({ fixture: 'chat_completions.json', before: () => kept.push(calls.at(-1)?.body.json) })
+      t.equal((await app.inject({ method: 'POST', url: '/v1/chat/completions', headers, payload: chat })).statusCode, 200)
+      t.ok(kept.length > 0 && kept.every((json) => json === undefined))
+    }
+    t.ok(calls[0] !== null && calls.length === 2)
+  })
+}
 
 t.test('one upstream credential replaces every carrier of the caller', async (t) => {
   const upstream = await startUpstream(t)
