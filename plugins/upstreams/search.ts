@@ -30,7 +30,6 @@ export class Search implements Ask {
   /** The member to ask now, null for none. */
   begin (now: number): Member | null {
     const member = this.#due ?? this.next(now)
-    this.#due = null
     if (member !== null) this.tried.push(member)
     return member
   }

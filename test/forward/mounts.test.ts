@@ -499,9 +499,11 @@ t.test('the handler of a mount works with reply-from alone, and with bodies that
   const reply = await app.inject({ method: 'POST', url: '/v1/chat/completions' })
   t.equal(reply.statusCode, 200)
   t.match((await upstream.requests.next()).headers, { 'content-type': 'application/json', 'content-length': '2' })
-  upstream.queue({ status: 999, body: {} })
-  const odd = await app.inject({ method: 'POST', url: '/v1/chat/completions' })
-  t.match([odd.statusCode, odd.json().error.code], [502, 'upstream_invalid'])
+  for (const status of [600, 999]) {
+    upstream.queue({ status, body: {} })
+    const odd = await app.inject({ method: 'POST', url: '/v1/chat/completions' })
+    t.match([odd.statusCode, odd.json().error.code], [502, 'upstream_invalid'], String(status))
+  }
 })
 
 t.test('the handler of a mount works without any option of reply-from, past it', async (t) => {

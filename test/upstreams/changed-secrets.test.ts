@@ -45,6 +45,17 @@ for (const status of [401, 403]) {
   })
 }
 
+t.test('only of a member whose secret was refused is it asked for where the request goes elsewhere', async (t) => {
+  let times = 0
+  const credential = async (): Promise<string> => {
+    times += 1
+    return 'secret'
+  }
+  const gateway = await startPool(t, { rules: inOrder, upstreams: [{}, { credential }] })
+  for (let turn = 0; turn < 3; turn += 1) t.equal((await ask(gateway)).status, 200)
+  t.strictSame([seenBy(gateway), times], [[3, 0], 0])
+})
+
 t.test('its file holds another one', async (t) => {
   const file = join(t.testdir({ token: 'the-old-one' }), 'token')
   const gateway = await startPool(t, { rules: inOrder, upstreams: [{ credential: { file } }] })

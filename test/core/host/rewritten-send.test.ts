@@ -180,6 +180,7 @@ t.test('the start warns of a mount that sends to a version what nobody is asked 
   }
   t.equal(await warned({ prefix: '/llm', rewritePrefix: '/v1' }), true)
   t.equal(await warned({ prefix: '/llm', upstream: 'http://127.0.0.1:1/openai/v1' }), true)
+  t.equal(await warned({ prefix: '/llm', upstream: 'http://127.0.0.1:1/openai/v1', rewritePrefix: '' }), true, 'an empty one is none')
   t.equal(await warned({ prefix: '/llm/v1', rewritePrefix: '/v1' }), true)
   t.equal(await warned({ prefix: '/v1', rewritePrefix: '/v1' }), false, 'it is guarded')
   t.equal(await warned({ prefix: '/:any', rewritePrefix: '/v1' }), false, 'what it sends is looked at')
