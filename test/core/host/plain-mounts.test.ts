@@ -146,6 +146,19 @@ for (const isAlone of [false, true]) {
   })
 }
 
+t.test('nor by a route of everything that names no path, or an empty one', async (t) => {
+  for (const path of [undefined, '']) {
+    const plain: Plain = async (app, url) => {
+      await app.register(replyFrom, { base: url })
+      app.all('/*', (_request, reply) => { reply.from(path) })
+    }
+    const { upstream, ask } = await start(t, plain, { isAlone: true })
+    t.equal(await ask('POST', '/upload/v1beta/files', bearer), 404)
+    t.strictSame(upstream.seen, [])
+    t.equal(await ask('GET', '/upload/images'), 200)
+  }
+})
+
 t.test('below the prefix of the gateway it is so, and elsewhere all is the host\'s', async (t) => {
   const { upstream, ask } = await start(t, (app, url) => app.register(httpProxy, { upstream: url, prefix: '/' }), { prefix: '/llm' })
   for (const path of ['/llm/V1/chat/completions', '/llm/V1/messages', '/LLM/V1/messages', '/LLM/v1/messages']) {
