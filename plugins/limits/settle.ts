@@ -4,6 +4,7 @@ import type { ModelCall } from '../core/call/model-call.js'
 import type { Ledger, LedgerRecord } from '../core/money/ledger.js'
 import { writeLog } from '../core/write-log.js'
 import type { Admission } from './admission.js'
+import { readBucketId } from './budgets.js'
 import { chargesOf, isRecorded, recordOf } from './charge.js'
 import type { Later, Made } from './later.js'
 import type { Outbox } from './outbox.js'
@@ -39,11 +40,16 @@ export function settleLimits (parts: SettlementParts, llm: ModelCall, log: Fasti
   later.keep(llm, charged, parties, ticket === undefined ? undefined : admission.settle(ticket, charged))
 }
 
-/** Replaces what was charged for a response in the background by what it used: its maker is charged the difference. */
+/**
+ * Replaces what was charged for a response in the background by what it used: its maker is charged the difference. Budgets in a currency
+ * that a reload has replaced since stay charged what it held.
+ */
 function settleTold ({ ledger, pricing, outbox }: SettlementParts, made: Made, llm: ModelCall, log: FastifyBaseLogger): void {
   const { id, key, labels, charged, late, lateBuckets, lateBalances } = made
   const used = chargesOf(llm, { ...charged, input: 0 }, pricing(), 'all')
-  const more = { tokens: used.tokens - charged.tokens, cost: used.cost - charged.cost }
+  const currency = pricing()?.currency
+  const isOther = lateBuckets?.some(({ unit, id: bucket }) => unit === 'cost' && readBucketId(bucket).currency !== currency)
+  const more = { tokens: used.tokens - charged.tokens, cost: isOther === true ? 0 : used.cost - charged.cost }
   const group = String(llm.auth.group?.id)
   const settle = (): void | Promise<void> => {
     if (late.length > 0) return outbox.send({ id, group, key, ...more, late, lateBuckets, lateBalances })

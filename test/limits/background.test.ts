@@ -374,6 +374,29 @@ t.test('a pool charges by the name that its member has for the model', async (t)
   t.match((await recordsOf(ledger)).at(-1), told)
 })
 
+t.test('a budget in a currency that a reload has replaced, or that has no prices any more, stays charged what one held', async (t) => {
+  const upstream = await startUpstream(t)
+  const [bucket] = currentBuckets({ budgets: [{ cost: 10, period: 'month' }] }, 'USD', Date.now()) ?? []
+  const groups = { all: { protocols: everyProtocol, limits: { balance } } }
+  const models = { 'm*': { input: 100, output: 1_000 } }
+  const without = Object({ groups, prices: undefined, keys: [{ id: 'caller', group: 'all', secret }] })
+  for (const [after, cost] of [[{ prices: { currency: 'JPY', models } }, '0.007'], [without, undefined]]) {
+    const [balances, ledger, notes] = [memoryBalances(), memoryLedger(), memoryNotes()]
+    const stores = { balances, ledger, notes }
+    const [first, second] = [await open(t, upstream, stores), await open(t, upstream, stores, after)]
+    await first.make()
+    await noted(notes)
+    const before = await balances.readBucket(String(bucket?.id), 'all')
+    t.ok(before.spent > 0)
+    await second.ask(json(response('completed', counts(30, 4))))
+    await spent(balances, 34)
+    t.strictSame(await balances.readBucket(String(bucket?.id), 'all'), before)
+    const told = (await recordsOf(ledger)).at(-1)
+    t.match(told, { charged: 34 - held, cost })
+    t.equal(told?.chargedCost, undefined)
+  }
+})
+
 t.test('where nothing can be remembered, it stays charged what it held', async (t) => {
   const upstream = await startUpstream(t)
   const away = async (): Promise<never> => { throw new Error('away') }
