@@ -150,20 +150,23 @@ t.test('a request that was refused, or failed upstream, costs nothing', async (t
 
 t.test('a model without a price is refused on a budget in money, also where the host admits what the limits would ask', async (t) => {
   const upstream = await startUpstream(t)
-  const budgets = [{ cost: 1, period: 'day' as const }]
-  const { app, settled } = await startGateway(t, upstream.url, {
-    prices: { models },
-    groups: { all: { protocols: ['chat_completions'], limits: { budgets } } },
-    keys: [{ id: 'own', group: 'all', secret }],
-    limits: { authorize: () => 'admit' },
-  })
-  const refused = await app.inject(ask('unheard-of'))
-  t.equal(refused.statusCode, 403)
-  t.match(refused.json(), { error: { code: 'model_not_priced' } })
-  t.hasStrict(await settled.next(), { errorCode: 'model_not_priced', cost: null })
-  t.equal(upstream.seen.length, 0)
-  upstream.queue({ headers: json, body: chat })
-  t.equal((await app.inject(ask('gpt-5'))).statusCode, 200)
+  const limits = { budgets: [{ cost: 1, period: 'day' as const }] }
+  for (const [ofGroup, ofKey] of [[{ limits }, {}], [{}, { limits }]]) {
+    const { app, settled } = await startGateway(t, upstream.url, {
+      prices: { models },
+      groups: { all: { protocols: ['chat_completions'], ...ofGroup } },
+      keys: [{ id: 'own', group: 'all', secret, ...ofKey }],
+      limits: { authorize: () => 'admit' },
+    })
+    const refused = await app.inject(ask('unheard-of'))
+    t.equal(refused.statusCode, 403)
+    t.match(refused.json(), { error: { code: 'model_not_priced' } })
+    t.hasStrict(await settled.next(), { errorCode: 'model_not_priced', cost: null })
+    t.equal(upstream.seen.length, 0)
+    upstream.queue({ headers: json, body: chat })
+    t.equal((await app.inject(ask('gpt-5'))).statusCode, 200)
+    upstream.seen.length = 0
+  }
 })
 
 t.test('a budget in money lets a model pass that has a price only by its upstream\'s name for it', async (t) => {

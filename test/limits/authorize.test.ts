@@ -11,6 +11,8 @@ t.test('a host may refuse, in the family\'s words', async (t) => {
   t.match(await chat(), { status: 403, json: { error: { code: 'insufficient_quota' } } })
   t.equal(upstream.seen.length, 0)
   t.match(await (await fetch(`${url}/metrics`)).text(), 'llm_gateway_limit_rejections_total{group="all",limit="balance"} 1')
+  const other = await setup(t, { limits: { authorize: () => ({ code: 'budget_exceeded' }), balanceStatus: 429 } })
+  t.match(await other.chat(), { status: 429, json: { error: { code: 'budget_exceeded' } } })
 })
 
 t.test('a host may refuse what is no limit, and say when to come again', async (t) => {

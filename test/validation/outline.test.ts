@@ -28,6 +28,13 @@ t.test('fields that decide are kept wherever they stand', async (t) => {
   t.ok(JSON.stringify(kept).length < 100_000)
 })
 
+t.test('a field that is kept is whole where there is hardly room for it', async (t) => {
+  const texts = Object.fromEntries(Array.from({ length: 15 }, (_, i) => [`text-${i}`, 'x'.repeat(17 * 1024)]))
+  for (let units = 850; units < 1_024; units += 1) {
+    t.equal(Object(outline({ ...texts, filler: 'x'.repeat(units), model: 'large-model' }, [['model']])).model, 'large-model')
+  }
+})
+
 t.test('a field that was kept has its other fields beside it where there is room', async (t) => {
   t.strictSame(outline({ a: { c: [1], b: 1, d: 2 } }, [['a', 'b']]), { a: { b: 1, d: 2, c: [1] } })
 })
