@@ -78,6 +78,18 @@ t.test('an upgrade meets the guard before its handshake, on every mount', async 
   }
 })
 
+t.test('an adapted mount outside of the gateway\'s scope, where a hook of the host\'s lets the app start, opens no socket', async (t) => {
+  const { upstream, came } = await startProvider(t)
+  const { url } = await startApp(t, async (app) => {
+    await app.register(async (scope) => { await scope.register(llmGateway, guarded) })
+    await mount(app, upstream.url, {
+      ...proxyOptions(), prefix: '/v1', rewritePrefix: '/v1', websocket: true, preHandler: async () => {},
+    })
+  })
+  t.match(await upgradeOf(url, '/v1/realtime?model=m'), { status: 401 })
+  t.strictSame(came(), [])
+})
+
 t.test('an upgrade of a path that is none of the gateway\'s meets it below an adapted mount, and is left anywhere else', async (t) => {
   const { upstream, came } = await startProvider(t)
   const { url } = await startApp(t, async (app) => {
