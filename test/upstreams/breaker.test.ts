@@ -181,6 +181,8 @@ t.test('what a request tells of its upstream', async (t) => {
   t.notOk(health.account.allows('m', 144_999), 'five seconds where the provider tells no time')
   visit('account_model', 200_000, 1e12)
   t.equal(health.account.until('m'), 3_800_000, 'an hour at most')
+  for (let times = 0; times < 10; times += 1) visit('upstream', 4_000_000, 1e12)
+  t.equal(health.breaker.dueAt, 7_600_000, 'nor is a provider that fails believed for longer')
   t.equal(health.active, 0)
   t.equal(member.load.active, 0)
 })
