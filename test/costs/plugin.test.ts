@@ -169,6 +169,18 @@ t.test('a model without a price is refused on a budget in money, also where the 
   }
 })
 
+t.test('it passes where the host admits it, and allows what has no price', async (t) => {
+  const upstream = await startUpstream(t)
+  const { app } = await startGateway(t, upstream.url, {
+    prices: { models, unpriced: 'allow' },
+    groups: { all: { protocols: ['chat_completions'], limits: { budgets: [{ cost: 1, period: 'day' }] } } },
+    keys: [{ id: 'own', group: 'all', secret }],
+    limits: { authorize: () => 'admit' },
+  })
+  upstream.queue({ headers: json, body: chat })
+  t.equal((await app.inject(ask('unheard-of'))).statusCode, 200)
+})
+
 t.test('a budget in money lets a model pass that has a price only by its upstream\'s name for it', async (t) => {
   const upstream = await startUpstream(t)
   const { app, settled } = await startGateway(t, upstream.url, {
