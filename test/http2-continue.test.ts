@@ -22,9 +22,12 @@ interface Started {
   readonly begun: Signal<string>
 }
 
-async function start (t: Test): Promise<Started> {
+/** `prepare`: what the host does with its server before it registers anything. */
+async function start (t: Test, prepare: (server: Http2SecureServer) => void = () => {}): Promise<Started> {
   const app: FastifyInstance = Object(Fastify({ http2: true, https: { allowHTTP1: true, ...certificate(t) } }))
   t.teardown(() => app.close())
+  const server: Http2SecureServer = Object(app.server)
+  prepare(server)
   const upstream = await startUpstream(t)
   const begun = new Signal<string>()
   app.addHook('onRequest', async ({ raw }) => { begun.push(raw.httpVersion) })
@@ -33,7 +36,7 @@ async function start (t: Test): Promise<Started> {
     await app.register(async (scope) => { await scope.register(llmGateway, gatewayOptions(upstream.url, options)) })
   }
   const { port } = new URL(await app.listen({ port: 0, host: '127.0.0.1' }))
-  return { port: Number(port), server: Object(app.server), begun }
+  return { port: Number(port), server, begun }
 }
 
 async function askOverHttp2 (port: number): Promise<{ continued: number, status: unknown }> {
@@ -80,12 +83,22 @@ t.test('callers that expect 100 and leave at once end nothing', { skip: withoutT
   t.equal(reply.resume().statusCode, 200, 'over HTTP/1')
 })
 
-t.test('a listener of the host answers by itself', { skip: withoutTls }, async (t) => {
-  const { port, server, begun } = await start(t)
-  server.on('checkContinue', (raw: Http2ServerRequest, response: Http2ServerResponse) => {
-    response.writeContinue()
-    server.emit('request', raw, response)
-  })
-  t.strictSame(await askOverHttp2(port), { continued: 1, status: 200 })
-  t.equal(begun.size, 1)
+/** As Node's documentation tells hosts to listen. */
+function own (this: Http2SecureServer, request: Http2ServerRequest, response: Http2ServerResponse): void {
+  response.writeContinue()
+  this.emit('request', request, response)
+}
+
+t.test('a listener of the host answers by itself, once or always', { skip: withoutTls }, async (t) => {
+  for (const listen of ['on', 'once'] as const) {
+    const before = await start(t, (server) => server[listen]('checkContinue', own))
+    const after = await start(t)
+    after.server[listen]('checkContinue', own)
+    for (const { port, begun } of [before, after]) {
+      for (const times of [1, 2]) {
+        t.strictSame(await askOverHttp2(port), { continued: 1, status: 200 })
+        t.equal(begun.size, times)
+      }
+    }
+  }
 })

@@ -13,13 +13,16 @@ export function continueOverHttp2 (app: FastifyInstance): void {
   app.addHook('onListen', async () => furtherServers(app).forEach(listen))
 }
 
+/** One for all gateways, before any of the host's: one that is there once is gone after its turn, and would not be seen. */
 function listen (server: EventEmitter): void {
-  server.on('checkContinue', function llmGatewayContinue (request: unknown, response: ServerResponse) {
-    // The first of several gateways answers, and none where the host has a listener of its own.
-    const listeners = server.listeners('checkContinue')
-    if (listeners[0] !== llmGatewayContinue || listeners.some(({ name }) => name !== llmGatewayContinue.name)) return
-    const { closed } = Object(Reflect.get(response, 'stream'))
-    if (closed !== true) response.writeContinue()
-    server.emit('request', request, response)
-  })
+  const isThere = server.listeners('checkContinue').some(({ name }) => name === llmGatewayContinue.name)
+  if (!isThere) server.prependListener('checkContinue', llmGatewayContinue)
+}
+
+function llmGatewayContinue (this: EventEmitter, request: unknown, response: ServerResponse): void {
+  // A listener of the host's answers by itself.
+  if (this.listenerCount('checkContinue') > 1) return
+  const { closed } = Object(Reflect.get(response, 'stream'))
+  if (closed !== true) response.writeContinue()
+  this.emit('request', request, response)
 }
