@@ -55,8 +55,9 @@ export class GuardedExchange extends Exchange {
     // A redirection may repeat the request's address, whose query may contain a key.
     if (status < 300 || status === 304) return super.onHeaders(status, raw, resume)
     const headers = readHeaders(raw)
-    // Neither is passed on.
-    if (isCoded(headers) || isPage(status, headers)) return super.onHeaders(status, raw, resume)
+    if (isCoded(headers)) return super.onHeaders(status, raw, resume)
+    // Its bytes are passed on by a function of the host's alone.
+    if (isPage(status, headers) && !this.context.streamOnly) return super.onHeaders(status, this.#safe(raw), resume)
     const held: Held = { status, raw, resume, headers, body: [], bytes: 0, timer: setTimeout(() => this.#timeIsUp(held), maxHeldMs) }
     this.#held = held
     // However it ends, the upstream has refused, and no usage is missing.
@@ -133,25 +134,35 @@ export class GuardedExchange extends Exchange {
     return this.#passOn({ ...held, body: [this.#mask.push(Buffer.concat(held.body))] })
   }
 
-  #passWithout ({ status, headers, resume }: Held): void {
+  #passWithout ({ status, raw, resume }: Held): void {
     this.#release()
     const { request, llm: { routing: { upstream } } } = this.context
     writeLog(request.log, 'warn', { upstream, status }, 'the error of an upstream may hold its secret, and is not passed on')
     // As for an HTML page, whose bytes and most headers are not passed on. A function of the host's may pass them on all the same.
-    const pattern = patternOf(this.#secrets())
-    const safe = Object.entries(headers).filter(([, value]) => String(value).search(pattern) === -1)
-    const kept = Object.entries({ ...Object.fromEntries(safe), 'content-type': 'text/html', 'content-length': '0' })
+    const kept = Object.entries({ ...readHeaders(this.#safe(raw)), 'content-type': 'text/html', 'content-length': '0' })
     super.onHeaders(status, kept.flatMap(([name, value]) => [Buffer.from(name), Buffer.from(String(value), 'latin1')]), resume)
+  }
+
+  /** The headers that tell no secret. */
+  #safe (raw: Buffer[]): Buffer[] {
+    const secrets = this.#secrets()
+    if (secrets.length === 0) return raw
+    const pattern = patternOf(secrets)
+    return raw.filter((_, at) => textOf(raw.slice(at - at % 2, at - at % 2 + 2)).search(pattern) === -1)
   }
 
   #tells ({ raw, body, headers }: Held): boolean {
     const secrets = this.#secrets()
     if (secrets.length === 0) return false
     const plain = saidBy(Buffer.concat(body), headers)
-    return plain === null || Buffer.concat([...raw, plain]).toString('latin1').search(patternOf(secrets)) !== -1
+    return plain === null || textOf([...raw, plain]).search(patternOf(secrets)) !== -1
   }
 
   #secrets (): string[] {
     return secretsOf(this.context.destination?.upstreams ?? [], this.#calls, this.#mount)
   }
+}
+
+function textOf (pieces: readonly Buffer[]): string {
+  return Buffer.concat(pieces).toString('latin1')
 }

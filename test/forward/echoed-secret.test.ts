@@ -8,7 +8,7 @@ import Fastify, { type FastifyInstance, type FastifyReply } from 'fastify'
 import t, { type Test } from 'tap'
 import { modelCallOf, type ModelCall } from '../../plugins/core/call/model-call.js'
 import llmGateway, { proxyOptions, type LlmGatewayOptions } from '../../plugins/index.js'
-import { call, everyProtocol, gatewayOptions, listen, secret, watchSettled } from '../helpers/gateway.js'
+import { call, everyProtocol, gatewayOptions, listen, read, secret, watchSettled } from '../helpers/gateway.js'
 import { Signal, startUpstream, type Script, type Upstream } from '../helpers/upstream.js'
 
 const canary = 'AIzaSy-canary/operators+secret'
@@ -82,6 +82,9 @@ const echoes: Record<string, Script> = {
   'percent-encoded': { body: { error: { message: `https://provider?key=${encodeURIComponent(canary)}` } } },
   'on a page': { body: `<p>Redirecting to https://provider?key=${canary}</p>`, headers: { 'content-type': 'text/html' } },
   'in a header': { headers: { 'x-echo': canary }, body: { error: { message: 'no' } } },
+  'on a page and in headers that are for clients': {
+    body: '<p>no</p>', headers: { 'content-type': 'text/html', 'retry-after': canary, 'x-request-id': canary, 'x-should-retry': canary },
+  },
   'in headers that are for clients': { headers: { 'retry-after': canary, 'x-request-id': canary }, body: { error: { message: 'no' } } },
 }
 
@@ -133,11 +136,19 @@ t.test('nor where a mount hands on a reply as it gets it, and its callers do not
     },
   }
   await app.register(httpProxy, { ...proxyOptions(), upstream: upstream.url, prefix: '/v1', rewritePrefix: '/v1', replyOptions })
-  upstream.queue({ status: 403, body: told, headers: { 'x-echo': canary, 'x-other': '1' } })
-  const answer = await call(`${await listen(app)}/v1/chat/completions`, { body: chat }).reply
-  t.strictSame([answer.statusCode, answer.headers['content-length'], answer.headers['x-other']], [403, '0', '1'])
-  t.equal(answer.headers['x-echo'], undefined)
-  answer.destroy()
+  const base = await listen(app)
+  for (const script of [{ body: told }, { body: `<p>${canary}</p>`, type: 'text/html' }, { body: '<p>', type: 'text/html' }]) {
+    const { body, type = 'application/json' } = script
+    upstream.queue({ status: 403, body, headers: { 'content-type': type, 'x-echo': canary, 'x-other': '1' } })
+    const answer = await call(`${base}/v1/chat/completions`, { body: chat }).reply
+    t.strictSame([answer.statusCode, answer.headers['content-length'], answer.headers['x-other']], [403, '0', '1'])
+    t.equal(answer.headers['x-echo'], undefined)
+    answer.destroy()
+  }
+  const page = '<p>Bad Gateway</p>'
+  upstream.queue({ status: 502, body: page, headers: { 'content-type': 'text/html' } })
+  const { bytes } = await read(await call(`${base}/v1/chat/completions`, { body: chat }).reply)
+  t.equal(bytes.toString(), page, 'any other page passes as it came')
 })
 
 t.test('nor the secret of another member of a pool, which a cache of the gateway behind them repeats', async (t) => {
