@@ -18,7 +18,7 @@ export interface UsageCounts {
   readonly output: readonly string[]
   readonly reasoning: readonly string[]
   readonly total: readonly string[]
-  /** What a model read for its searches. Where this is told, `total` leaves out both it and the reasoning. */
+  /** What a model read for its searches. Where this is told, a `total` of input and output alone leaves out both it and the reasoning. */
   readonly outsideTotal: readonly string[]
   /** True if `input` includes the cached tokens, so that they must be subtracted. */
   readonly inputHoldsCache: boolean

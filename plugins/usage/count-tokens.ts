@@ -51,13 +51,18 @@ function tell (object: JsonObject, counts: CountPlaces): Reported | null {
     reasoning: usage.number(counts.reasoning),
   }
   if (usage.seen === 0) return null
-  const stated = usage.number(counts.total)
-  const total = stated === null || outside === null ? stated : stated + outside + (numbers.reasoning ?? 0)
+  const total = totalOf(usage.number(counts.total), numbers, outside ?? 0)
   const outputKinds = usage.container(counts.outputKinds)
   const kinds = [
     ...kindsIn('input', usage.container(counts.inputKinds), counts.numberedKinds), ...kindsIn('output', outputKinds, counts.numberedKinds),
   ]
   return { numbers, total, kinds, splitsOutput: outputKinds !== null, odd: usage.odd }
+}
+
+/** What is told outside of the total belongs to it, and so does the reasoning then: unless the total is more than input and output. */
+function totalOf (stated: number | null, { input, output, reasoning }: Numbers, outside: number): number | null {
+  const bare = (input ?? 0) + (output ?? 0)
+  return outside > 0 && (stated ?? bare) === bare ? bare + outside + (reasoning ?? 0) : stated
 }
 
 function countedOf ({ numbers, total, kinds, splitsOutput, odd }: Reported, counts: CountPlaces, model: string | null): Counted {

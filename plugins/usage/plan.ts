@@ -114,7 +114,7 @@ function countPlaces (counts: UsageCounts): CountPlaces {
 
 function apart (paths: readonly string[]): Place[] {
   return paths.map((path) => {
-    const [outer = path, key, inner = null] = path.split('.')
-    return key === undefined ? { outer: null, key: path, inner } : { outer, key, inner }
+    const [first = path, second = null, third = null] = path.split('.')
+    return { first, second, third }
   })
 }

@@ -112,10 +112,13 @@ function firstText (usage: JsonObject, paths: ReadonlyArray<readonly string[]>):
 
 function addCounts (counts: Partial<Record<BilledUnit, number>>, usage: JsonObject, rules: Plan['slots']['counts']): void {
   for (const { unit, adds, inside } of rules) {
+    let most = -1
     for (const path of inside) {
       const value = valueAt(usage, path)
-      if (isAmount(value)) counts[unit] = value + (adds ? counts[unit] ?? 0 : 0)
+      // One place may have 0 for what another one tells.
+      if (isAmount(value) && value > most) most = value
     }
+    if (most >= 0) counts[unit] = most + (adds ? counts[unit] ?? 0 : 0)
   }
 }
 

@@ -1,10 +1,10 @@
 import { isObject, type JsonObject } from '../core/body/json-object.js'
 
-/** Where a value is: `key`, inside of `outer` if that is not null; and then `inner` inside of it. */
+/** Where a value is: in `first`; or in `second` inside of that, if it is not null; or in `third` inside of both. */
 export interface Place {
-  readonly outer: string | null
-  readonly key: string
-  readonly inner: string | null
+  readonly first: string
+  readonly second: string | null
+  readonly third: string | null
 }
 
 /**
@@ -38,6 +38,7 @@ export class UsageObject {
   /** The first count at one of the places, null for none. */
   number (places: readonly Place[]): number | null {
     for (const place of places) {
+      if (this.#object[place.first] === undefined) continue
       const value = this.#valueAt(place)
       if (value === undefined || value === null) continue
       const count = countIn(value)
@@ -59,12 +60,12 @@ export class UsageObject {
     return null
   }
 
-  #valueAt ({ outer, key, inner }: Place): unknown {
-    if (outer === null) return this.#object[key]
-    const around = this.#object[outer]
-    const value = isObject(around) ? around[key] : undefined
-    if (inner === null) return value
-    return isObject(value) ? value[inner] : undefined
+  #valueAt ({ first, second, third }: Place): unknown {
+    const outer = this.#object[first]
+    if (second === null) return outer
+    const inner = isObject(outer) ? outer[second] : undefined
+    if (third === null) return inner
+    return isObject(inner) ? inner[third] : undefined
   }
 }
 

@@ -58,3 +58,21 @@ t.test('a part that is an object in one event and none in another is the newer o
     t.match(streamed('chat_completions', plain, object).tokens, { input: 5, cache_read: 4 }, JSON.stringify(odd))
   }
 })
+
+t.test('what was read for searches is outside of a total of input and output alone, and the reasoning with it', async (t) => {
+  const usage = { prompt_tokens: 10, completion_tokens: 50 }
+  const cases: ReadonlyArray<readonly [told: object, leaves: readonly [toolInput: number, output: number, reasoning: number]]> = [
+    [{ total_tokens: 60, citation_tokens: 0, reasoning_tokens: 40 }, [0, 10, 40]],
+    [{ citation_tokens: 0, reasoning_tokens: 40 }, [0, 10, 40]],
+    [{ total_tokens: 60, citation_tokens: 7, reasoning_tokens: 400 }, [7, 50, 400]],
+    [{ citation_tokens: 7, reasoning_tokens: 400 }, [7, 50, 400]],
+    [{ total_tokens: 60, citation_tokens: 7 }, [7, 50, 0]],
+    [{ total_tokens: 467, citation_tokens: 7, reasoning_tokens: 400 }, [7, 50, 400]],
+    [{ total_tokens: 67, citation_tokens: 7, reasoning_tokens: 40 }, [7, 10, 40]],
+  ]
+  for (const [told, [toolInput, output, reasoning]] of cases) {
+    const { tokens, inconsistent } = streamed('chat_completions', { ...usage, ...told })
+    t.match(tokens, { input: 10, tool_input: toolInput, output, reasoning }, JSON.stringify(told))
+    t.equal(inconsistent, false, JSON.stringify(told))
+  }
+})

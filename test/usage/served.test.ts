@@ -55,6 +55,12 @@ const cases: readonly Case[] = [
     served: { counts: { search: 21 } },
   },
   {
+    name: 'searches of which one place tells none',
+    protocol: 'chat_completions',
+    reply: { ...chat, usage: { ...chat.usage, server_tool_use: { web_search_requests: 3 }, num_search_queries: 0 } },
+    served: { counts: { search: 3 } },
+  },
+  {
     name: 'a stated cost of several parts',
     protocol: 'responses',
     reply: { ...responses, usage: { ...responses.usage, cost: { currency: 'USD', input_cost: 0.001, total_cost: 0.0055 } } },

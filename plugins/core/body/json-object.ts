@@ -7,7 +7,10 @@ export function isObject (value: unknown): value is JsonObject {
 
 /** The value at a path of keys; undefined if any of it is missing. */
 export function valueAt (value: unknown, path: readonly string[]): unknown {
-  for (const key of path) value = isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined
+  for (const key of path) {
+    if (!isObject(value) || !Object.hasOwn(value, key)) return undefined
+    value = value[key]
+  }
   return value
 }
 
