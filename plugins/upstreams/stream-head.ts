@@ -1,5 +1,6 @@
 import { isObject } from '../core/body/json-object.js'
 import { parseJson } from '../core/body/parse-json.js'
+import { tellsFailure } from '../core/upstream/tells-failure.js'
 import type { StreamHead } from '../core/upstream/upstream.js'
 import { noHead, type UsageRules } from '../protocols/usage-rules.js'
 
@@ -11,10 +12,10 @@ const maxBytes = 64 * 1024
 const blankLine = /\r\n\r\n|\n\n|\r\r/
 
 type HeadEvent = 'preamble' | 'failed' | 'content'
-type HeadRules = Pick<UsageRules, 'failed' | 'head'>
+type HeadRules = Pick<UsageRules, 'errors' | 'failed' | 'head'>
 
 /** For a reply that is not metered. */
-const unmetered: HeadRules = { failed: ['error'], head: noHead }
+const unmetered: HeadRules = { errors: ['error'], failed: ['error'], head: noHead }
 
 /** Reads a stream's first events until one of them has content or tells of a failure. */
 export class EventHead implements StreamHead {
@@ -54,9 +55,16 @@ export class EventHead implements StreamHead {
 }
 
 /** Classifies an event by its parsed data. Some providers answer 200 and report only then that they are overloaded. */
-function headEventOf ({ failed, head }: HeadRules, data: unknown): HeadEvent {
+function headEventOf ({ errors, failed, head }: HeadRules, data: unknown): HeadEvent {
   if (!isObject(data)) return 'content'
   const type = String(data['type'])
-  if (isObject(data['error']) || failed.includes(type)) return 'failed'
+  if (failed.includes(type) || errors.some((path) => valuesAt(data, path.split('.')).some(tellsFailure))) return 'failed'
   return head.preamble.includes(type) || head.isEmpty(data) ? 'preamble' : 'content'
+}
+
+/** The values at a path of keys; `*` is every element of a list. */
+function valuesAt (value: unknown, [key, ...rest]: readonly string[]): unknown[] {
+  if (key === undefined) return [value]
+  if (key === '*') return Array.isArray(value) ? value.flatMap((element) => valuesAt(element, rest)) : []
+  return isObject(value) ? valuesAt(value[key], rest) : []
 }

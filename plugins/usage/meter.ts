@@ -6,6 +6,7 @@ import { addCounted, countTokens, leftOut, type Counted } from './count-tokens.j
 import type { Plan } from './plan.js'
 import { nothingOutside, servedOf, takeOutside, textIn, type ReadHeader } from './served.js'
 import { isObject, type JsonObject } from '../core/body/json-object.js'
+import { tellsFailure } from '../core/upstream/tells-failure.js'
 import { overlay } from './usage-object.js'
 
 /** Reasons for which a reply was not read to its end. */
@@ -77,7 +78,10 @@ export class Meter {
     const { slots, rules } = this.#plan
     const type = found[slots.type]
     if (typeof type === 'string' && rules.failed.includes(type)) return true
-    return slots.errors.some((slot) => slot === open || tellsFailure(found[slot]))
+    for (const slot of slots.errors) {
+      if (slot === open || (found[slot] !== undefined && tellsFailure(found[slot]))) return true
+    }
+    return false
   }
 
   /** True if the newest document has an empty list of choices; or none at all, if others had choices. */
@@ -174,12 +178,6 @@ export class Meter {
 
 function sumOf (one: Counted | null, other: Counted | null): Counted | null {
   return one === null || other === null ? one ?? other : addCounted(one, other)
-}
-
-/** Replies of success may have null there, and some servers an empty text or object, or 0. */
-function tellsFailure (error: unknown): boolean {
-  if (typeof error === 'number') return error !== 0
-  return typeof error === 'string' ? error !== '' : isObject(error) && Object.keys(error).length > 0
 }
 
 /** A name, or its number in the provider's enumeration, which callers may ask for. */
