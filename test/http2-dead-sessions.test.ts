@@ -10,7 +10,7 @@ import llmGateway from '../plugins/index.js'
 import type { ModelCall } from '../plugins/core/call/model-call.js'
 import { certificate, withoutTls } from './helpers/certificate.js'
 import { gatewayOptions, secret, watchSettled } from './helpers/gateway.js'
-import { acknowledged, data, ends, goAway, opening, request, requestOn, wrongPing } from './helpers/http2-frames.js'
+import { acknowledged, data, ends, goAway, opening, request, requestOn, wideWindows, wrongPing } from './helpers/http2-frames.js'
 import { Signal, startUpstream, type Upstream } from './helpers/upstream.js'
 
 const fixture = 'chat_completions.include_usage.sse'
@@ -40,6 +40,7 @@ async function start (t: Test, patienceMs: number, https?: object): Promise<Star
   t.teardown(() => app.close())
   const begun = new Signal<string>()
   app.addHook('onRequest', async ({ url }) => { begun.push(url) })
+  app.get('/large', async () => 'x'.repeat(64_000_000))
   await app.register(llmGateway, gatewayOptions(upstream.url, { forward: { drain: { maxMs: 0 } } }))
   const settled = watchSettled(app)
   const sessions: ServerHttp2Session[] = []
@@ -85,6 +86,26 @@ t.test('over TLS its connection is closed, too', { skip: withoutTls }, async (t)
   if (session === undefined) throw new Error('no session')
   const closed = once(session, 'close')
   socket.destroy()
+  session.emit('timeout')
+  await closed
+  t.equal(session.destroyed, true)
+})
+
+t.test('that of a caller who reads nothing is closed', async (t) => {
+  const { url, begun, settled, sessions } = await start(t, 10)
+  const socket = connect(Number(new URL(url).port), '127.0.0.1').on('error', () => {})
+  t.teardown(() => socket.destroy())
+  await once(socket, 'connect')
+  socket.write(Buffer.concat([opening, wideWindows, requestOn(1, head), data(ends, body)]))
+  await settled.next()
+  socket.write(requestOn(3, { ':method': 'GET', ':scheme': 'http', ':authority': 'gateway.test', ':path': '/large' }))
+  socket.write(data(ends, '', 3))
+  await begun.next()
+  await begun.next()
+  await pause(500)
+  const [session] = sessions
+  if (session === undefined) throw new Error('no session')
+  const closed = once(session, 'close')
   session.emit('timeout')
   await closed
   t.equal(session.destroyed, true)

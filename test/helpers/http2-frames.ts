@@ -21,6 +21,11 @@ export const wrongPing = frame(6, 0, 0, Buffer.alloc(3))
 /** How a connection begins. */
 export const opening = Buffer.concat([Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'), frame(4, 0, 0, Buffer.alloc(0))])
 
+/** The caller takes gigabytes at once, of a stream (4) and in all. */
+export const wideWindows = Buffer.concat([
+  frame(4, 0, 0, Buffer.from([0, 4, 0x7f, 0xff, 0xff, 0xff])), frame(8, 0, 0, Buffer.from([0x7f, 0xff, 0, 0])),
+])
+
 /** The first request of a connection. */
 export function request (headers: Readonly<Record<string, string>>): Buffer {
   return Buffer.concat([opening, requestOn(1, headers)])

@@ -43,7 +43,6 @@ export function amountIn (amounts: Amounts, unit: BudgetUnit): number {
 
 /** The buckets of these parties, as `lateBuckets` of a settlement. */
 export function ownedBuckets (parties: Parties, scopes: readonly Scope[]): readonly OwnedBucket[] {
-  if (scopes.length === 0) return none
   return scopes.flatMap((scope) => bucketsOf(parties, scope).map((bucket) => ({ ...bucket, scope })))
 }
 

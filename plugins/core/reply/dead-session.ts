@@ -16,16 +16,16 @@ const watched = new WeakSet<ServerHttp2Session>()
 export function endDeadSession (raw: IncomingMessage): void {
   if (raw.httpVersionMajor === 1) return
   const session: unknown = Reflect.get(Object(Reflect.get(raw, 'stream')), 'session')
-  if (!isSession(session) || watched.has(session)) return
+  if (!isSession(session) || session.destroyed || watched.has(session)) return
   watched.add(session)
+  const { [Symbol.asyncDispose]: closeSocket } = session.socket
   const ask = (): void => {
-    if (session.destroyed) return
-    const { destroySoon } = session.socket
     const late = setTimeout(() => {
       session.destroy()
-      // Over TLS a session waits for the caller to end its side, of which Node does not hear either.
-      destroySoon()
+      // A session that is destroyed waits until its caller has read all and, over TLS, has ended its side.
+      closeSocket().catch(() => {})
     }, patienceMs).unref()
+    if (session.destroyed) return
     session.settings({}, () => {
       clearTimeout(late)
       // An acknowledgement does not restart the session's own timeout.
