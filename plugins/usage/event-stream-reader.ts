@@ -166,7 +166,7 @@ export class EventStreamReader implements ReplyReader {
   /** Returns the offset up to which `chunk` holds whole events that say nothing about usage, `at` or less for none. */
   #passBy (chunk: Buffer, at: number, allOnly = false): number {
     if (this.#first > 0 || !this.#events.idle || this.#events.afterReturn) return at
-    const end = endOfQuiet(chunk, at, this.#plan.rules.sign)
+    const end = endOfQuiet(chunk, at, this.#plan.signs)
     if (end <= at || (allOnly && end < chunk.length)) return at
     this.#events.skipped()
     if (end - at > shortBytes) this.#keep(chunk, at, end)

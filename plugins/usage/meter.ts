@@ -59,10 +59,12 @@ export class Meter {
     this.isExtra = this.#lacksChoice(found) && !this.fails(found) && slots.usage.some((slot) => this.#tells(found[slot]))
     this.hasUsage = false
     for (const slot of slots.usage) {
-      const usage = found[slot]
-      if (!isObject(usage)) continue
-      this.hasUsage = true
-      this.#add(usage)
+      if (found[slot] === undefined) continue
+      for (const usage of [found[slot]].flat()) {
+        if (!isObject(usage)) continue
+        this.hasUsage = true
+        this.#add(usage)
+      }
     }
     this.#tools = this.#withTools(this.#tools, this.#toolsIn(found, slots.tools))
     this.#drawn = this.#withTools(this.#drawn, this.#toolsIn(found, slots.drawnByTools))
@@ -79,7 +81,7 @@ export class Meter {
     const type = found[slots.type]
     if (typeof type === 'string' && rules.failed.includes(type)) return true
     for (const slot of slots.errors) {
-      if (slot === open || (found[slot] !== undefined && tellsFailure(found[slot]))) return true
+      if (slot === open || (found[slot] !== undefined && [found[slot]].flat().some(tellsFailure))) return true
     }
     return false
   }

@@ -1,6 +1,7 @@
 import type { Gateway } from '../core/gateway.js'
 import type { UsageRules } from '../protocols/usage-rules.js'
 import type { ModelCall } from '../core/call/model-call.js'
+import { plainText, valueAt } from '../core/body/json-object.js'
 import { releaseHold } from '../core/call/request-life.js'
 import type { OpenTap } from '../core/types.js'
 import type { Told } from './meter.js'
@@ -21,8 +22,16 @@ export function tapOpener (
     Promise.resolve(gateway.usageTold(llm, usage)).then(() => release(llm))
   }
   const options = { takeOut, hold, release, told: repeats ? told : null }
-  return (llm, rules) => (statusCode, headers) => {
-    if (statusCode < 200 || statusCode > 299 || statusCode === 204) return null
-    return new UsageTap(llm, planOf(rules), headers, options)
+  return (llm, rules) => {
+    const plan = planOf(rules, mayHaveSeveral(llm))
+    return (statusCode, headers) => {
+      if (statusCode < 200 || statusCode > 299 || statusCode === 204) return null
+      return new UsageTap(llm, plan, headers, options)
+    }
   }
+}
+
+/** Whether the reply may have several answers: so it is where nobody has read the body. */
+function mayHaveSeveral ({ body: { json }, endpoint: { output } }: ModelCall): boolean {
+  return json === undefined || output?.choices.some((path) => Number(plainText(valueAt(json, path))) > 1) === true
 }

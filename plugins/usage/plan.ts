@@ -16,6 +16,8 @@ export interface Plan {
   /** The same for what tools used: that is no picture unless it says so. */
   readonly toolCounts: CountPlaces
   readonly search: SearchNode
+  /** An event of a stream that has none of these texts is not read, unless it is among the first or the last. */
+  readonly signs: readonly string[]
   /** Slots of the scanner's findings, by meaning. */
   readonly slots: {
     readonly usage: readonly number[]
@@ -48,15 +50,20 @@ export interface Plan {
   }
 }
 
-const plans = new WeakMap<UsageRules, Plan>()
+/** What every event has that tells of an error, wherever it stands in it; the byte at its beginning is rarer than a quote. */
+const errorSign = 'rror"'
 
-/** Compiled once for each set of rules. */
-export function planOf (rules: UsageRules): Plan {
-  const known = plans.get(rules)
-  if (known !== undefined) return known
-  const plan = compile(rules)
-  plans.set(rules, plan)
-  return plan
+const plans = new WeakMap<UsageRules, { readonly one: Plan, readonly several: Plan }>()
+
+/** Compiled once for each set of rules. `several`: one of several answers may fail while events of the others still come. */
+export function planOf (rules: UsageRules, several = false): Plan {
+  let known = plans.get(rules)
+  if (known === undefined) {
+    const one = compile(rules)
+    known = { one, several: rules.errors.some(isInEach) ? { ...one, signs: [...one.signs, errorSign] } : one }
+    plans.set(rules, known)
+  }
+  return several ? known.several : known.one
 }
 
 function compile (rules: UsageRules): Plan {
@@ -65,13 +72,13 @@ function compile (rules: UsageRules): Plan {
   const slotsOf = (added: readonly string[]): number[] => added.map(slotOf)
   const { served } = rules
   const slots = {
-    usage: slotsOf(rules.usage),
+    usage: slotsOf(rules.usage.map(ofAll)),
     tools: slotsOf(rules.tools),
     drawnByTools: slotsOf(rules.drawnByTools),
     model: slotsOf(rules.model),
     id: slotsOf(rules.id),
     finish: slotsOf(rules.finish),
-    errors: slotsOf(rules.errors),
+    errors: slotsOf(rules.errors.map(ofAll)),
     tier: slotsOf(served.tier.reply),
     speed: slotsOf(served.speed.reply),
     region: slotsOf(served.region.reply),
@@ -91,7 +98,16 @@ function compile (rules: UsageRules): Plan {
     listed: rules.request === null ? -1 : paths.push(`${rules.request.emptyList}.#`) - 1,
   }
   const counts = countPlaces(rules.counts)
-  return { rules, counts, toolCounts: { ...counts, outputKind: null }, search: compileSearch(paths), slots }
+  return { rules, counts, toolCounts: { ...counts, outputKind: null }, search: compileSearch(paths), signs: [rules.sign], slots }
+}
+
+/** What one choice has must not be hidden by the null of another. */
+function ofAll (path: string): string {
+  return isInEach(path) ? `${path}[]` : path
+}
+
+function isInEach (path: string): boolean {
+  return path.includes('*')
 }
 
 function countPlaces (counts: UsageCounts): CountPlaces {

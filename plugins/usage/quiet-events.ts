@@ -11,19 +11,21 @@ const namesAt = [6, 7, 8, 9, 14, 15, 16, 23, 24, 25]
 
 /**
  * Offset up to which `chunk` holds whole events that say nothing about usage, `at` or less for none. `at`: the start of an event.
- * `sign`: a text that every event with usage contains.
+ * `signs`: texts of which every event that is to be read contains one.
  */
-export function endOfQuiet (chunk: Buffer, at: number, sign: string): number {
-  const end = beforeFailure(chunk, at, endOfEvents(chunk, findEscapedLetter(chunk, at, findSign(chunk, at, sign))))
+export function endOfQuiet (chunk: Buffer, at: number, signs: readonly string[]): number {
+  let to = chunk.length
+  for (const sign of signs) to = findSign(chunk, at, to, sign)
+  const end = beforeFailure(chunk, at, endOfEvents(chunk, findEscapedLetter(chunk, at, to)))
   return end > at && endsInObject(chunk, end) ? end : at
 }
 
-/** Offset of the sign, or the length of the chunk for none. */
-function findSign (chunk: Buffer, from: number, sign: string): number {
+/** Offset of the sign, `to` for none before it. */
+function findSign (chunk: Buffer, from: number, to: number, sign: string): number {
   const first = sign.charCodeAt(0)
   let at = chunk.indexOf(first, from)
-  while (at !== -1 && !standsAt(sign, chunk, at)) at = chunk.indexOf(first, at + 1)
-  return at === -1 ? chunk.length : at
+  while (at !== -1 && at < to && !standsAt(sign, chunk, at)) at = chunk.indexOf(first, at + 1)
+  return at === -1 ? to : Math.min(at, to)
 }
 
 /**

@@ -23,13 +23,16 @@ function requestOf (endpoint: Endpoint): ModelCall {
 }
 
 /** A tap on the reply to `llm`, as the plugin opens it. `released` resolves when it no longer holds the request. */
-export function tapOn (llm: ModelCall, headers: Record<string, unknown> = {}, takeOut = false): { tap: ReplyTap, released: Promise<void> } {
+export function tapOn (
+  llm: ModelCall, headers: Record<string, unknown> = {}, takeOut = false, several = false
+): { tap: ReplyTap, released: Promise<void> } {
   const { usage } = llm.endpoint
   if (usage === null) throw new Error(`${llm.endpoint.id} is not metered`)
   let release = (): void => {}
   const released = new Promise<void>((resolve) => { release = resolve })
   const hold = (): void => { llm.holds += 1 }
-  const tap = new UsageTap(llm, planOf(usage), headers, { takeOut, told: null, hold, release: () => { llm.holds -= 1; release() } })
+  const options = { takeOut, told: null, hold, release: () => { llm.holds -= 1; release() } }
+  const tap = new UsageTap(llm, planOf(usage, several), headers, options)
   return { tap, released }
 }
 

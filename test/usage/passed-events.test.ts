@@ -45,3 +45,45 @@ t.test('what ends a response that broke off has a number of its own', async (t) 
   const { bytes } = await read(await call(`${await listen(app)}/v1/responses`, { body: '{"model":"m","stream":true,"input":"hi"}' }).reply)
   t.match(bytes.toString().split('\n\n').at(-2), /^event: response\.failed\ndata: \{"type":"response\.failed","sequence_number":5,/)
 })
+
+/** A chunk with one of several answers. */
+function choiceAt (index: number, more: object): string {
+  return eventOf({ id: 'c', model: 'm', choices: [{ index, delta: { content: 'words' }, finish_reason: null, ...more }] })
+}
+
+/** Two answers, of which the first fails while the other goes on. */
+const failing = [
+  choiceAt(0, {}), choiceAt(1, {}), choiceAt(1, {}), choiceAt(0, { error: { message: 'no' } }),
+  ...Array.from({ length: 12 }, () => choiceAt(1, {})), choiceAt(1, { finish_reason: 'stop' }), 'data: [DONE]\n\n',
+].join('')
+
+t.test('the failure of one of several answers is seen wherever the pieces of a stream end', async (t) => {
+  const bytes = Buffer.from(failing)
+  const unseen = [...bytes.keys()].filter((at) => {
+    const { tap } = tapOn(requestFor('chat_completions'), headers, false, true)
+    for (const piece of cutAt(bytes, [at])) tap.push(piece)
+    tap.end()
+    return !tap.failed
+  })
+  t.strictSame(unseen, [])
+  const upstream = await startUpstream(t)
+  const { app, settled } = await startGateway(t, upstream.url)
+  const url = `${await listen(app)}/v1/chat/completions`
+  upstream.queue({ headers, body: failing, split: [failing.length - 14] })
+  await read(await call(url, { body: '{"model":"m","n":2,"stream":true,"messages":[{"role":"user","content":"hi"}]}' }).reply)
+  t.match(await settled.next(), { outcome: 'upstream_error' })
+})
+
+t.test('what one of several answers tells is not hidden by the null of another', async (t) => {
+  const usage = { prompt_tokens: 3, completion_tokens: 4 }
+  for (const rest of [{ usage: null, error: null }, { usage: {}, error: {} }, {}]) {
+    const document = Buffer.from(JSON.stringify({ choices: [{ index: 0, usage, error: { code: 1 } }, { index: 1, ...rest }] }))
+    for (const pieces of [[document], cutAt(document, [1]), cutAt(document, [document.length - 20])]) {
+      const llm = requestFor('chat_completions')
+      const { tap } = tapOn(llm)
+      for (const piece of pieces) tap.push(piece)
+      tap.end()
+      t.match(llm.usage, { replyFailed: true, tokens: { input: 3, output: 4 } })
+    }
+  }
+})
