@@ -1,7 +1,7 @@
 /** What the replies of one family's protocols share: third parties mix the field names of all of them. */
 import { nowhere, plainCount, statedCosts, vertexTier, type ServedRules } from './served-rules.js'
 import type { TextPlace } from './text-rules.js'
-import { noCounts, noHead, type UsageCounts } from './usage-rules.js'
+import { noCounts, plainReply, type UsageCounts } from './usage-rules.js'
 
 /** Field names of chats and of responses alike. What is kept for 12 hours has a price of its own, so it counts as the longer lifetime. */
 export const openaiCounts: UsageCounts = {
@@ -64,24 +64,15 @@ export const openaiServed: ServedRules = {
 }
 
 export const openaiReply = {
-  errors: ['error'],
-  failed: ['error'],
-  tools: [],
-  drawnByTools: [],
+  ...plainReply,
   model: ['model'],
   id: ['id'],
   finish: ['choices.*.finish_reason'],
-  unfinished: [],
   created: ['created'],
-  sequence: [],
   sign: 'kens"',
-  merge: 'last',
-  last: [],
   ending: { types: [], reasons: ['choices.*.finish_reason'], arrays: false },
-  head: noHead,
   counts: openaiCounts,
   served: openaiServed,
-  request: null,
 } as const
 
 /** Where chunks and replies of chats have the model's text. */

@@ -124,5 +124,17 @@ export const noCounts = {
   outputKind: null,
 } as const
 
-/** For streams whose first event has content. */
-export const noHead: StreamHead = { preamble: [], isEmpty: () => false }
+/** For what is the same in most replies, or not in them at all; the first event of a stream has content. */
+export const plainReply = {
+  tools: [],
+  drawnByTools: [],
+  unfinished: [],
+  created: [],
+  sequence: [],
+  errors: ['error'],
+  failed: ['error'],
+  merge: 'last',
+  last: [],
+  head: { preamble: [], isEmpty: () => false },
+  request: null,
+} as const

@@ -2,7 +2,7 @@ import { isObject } from '../core/body/json-object.js'
 import { parseJson } from '../core/body/parse-json.js'
 import { tellsFailure } from '../core/upstream/tells-failure.js'
 import type { StreamHead } from '../core/upstream/upstream.js'
-import { noHead, type UsageRules } from '../protocols/usage-rules.js'
+import { plainReply, type UsageRules } from '../protocols/usage-rules.js'
 
 /** At most this much of a preamble is held; then the stream is passed on, whatever it is. */
 const maxEvents = 64
@@ -14,9 +14,6 @@ const blankLine = /\r\n\r\n|\n\n|\r\r/
 type HeadEvent = 'preamble' | 'failed' | 'content'
 type HeadRules = Pick<UsageRules, 'errors' | 'failed' | 'head'>
 
-/** For a reply that is not metered. */
-const unmetered: HeadRules = { errors: ['error'], failed: ['error'], head: noHead }
-
 /** Reads a stream's first events until one of them has content or tells of a failure. */
 export class EventHead implements StreamHead {
   readonly #rules: HeadRules
@@ -27,8 +24,9 @@ export class EventHead implements StreamHead {
   #bytes = 0
   #events = 0
 
+  /** Null for a reply that is not metered. */
   constructor (rules: HeadRules | null) {
-    this.#rules = rules ?? unmetered
+    this.#rules = rules ?? plainReply
   }
 
   push (chunk: Buffer): 'more' | 'pass' | 'failed' {

@@ -1,5 +1,5 @@
 import { nowhere, plainCount, vertexTier, type ServedRules } from '../served-rules.js'
-import { noCounts, type UsageRules } from '../usage-rules.js'
+import { noCounts, plainReply, type UsageRules } from '../usage-rules.js'
 
 /** A request that is answered from Google Maps is charged once for that (https://ai.google.dev/gemini-api/docs/maps-grounding). */
 const places = 'candidates.*.groundingMetadata.groundingChunks.*.maps.uri[]'
@@ -40,25 +40,17 @@ const served: ServedRules = {
 }
 
 export const generateContentUsage: UsageRules = {
+  ...plainReply,
   usage: ['usageMetadata'],
-  tools: [],
-  drawnByTools: [],
   model: ['modelVersion'],
   id: ['responseId'],
   finish: ['candidates.*.finishReason'],
-  unfinished: [],
-  created: [],
-  sequence: [],
-  errors: ['error'],
   failed: [],
   served,
   sign: 'kenCount"',
-  merge: 'last',
-  last: [],
   // A blocked prompt has no candidate.
   ending: { types: [], reasons: ['candidates.*.finishReason', 'promptFeedback.blockReason'], arrays: true },
   head: { preamble: [], isEmpty: ({ candidates, promptFeedback }) => candidates === undefined && promptFeedback === undefined },
-  request: null,
   counts: {
     ...noCounts,
     input: ['promptTokenCount'],

@@ -1,5 +1,5 @@
 import { nowhere, plainCount, statedCosts, type ServedRules } from '../served-rules.js'
-import { noCounts, type UsageRules } from '../usage-rules.js'
+import { noCounts, plainReply, type UsageRules } from '../usage-rules.js'
 
 /** https://docs.anthropic.com/en/api/service-tiers and https://docs.anthropic.com/en/docs/about-claude/pricing */
 const served: ServedRules = {
@@ -12,24 +12,16 @@ const served: ServedRules = {
 }
 
 export const messagesUsage: UsageRules = {
+  ...plainReply,
   usage: ['message.usage', 'usage'],
-  tools: [],
-  drawnByTools: [],
   model: ['message.model', 'model'],
   id: ['message.id', 'id'],
   finish: ['message.stop_reason', 'delta.stop_reason', 'stop_reason'],
-  unfinished: [],
-  created: [],
-  sequence: [],
-  errors: ['error'],
-  failed: ['error'],
   sign: 'kens"',
-  merge: 'last',
   last: ['message_stop'],
   served,
   ending: { types: [], reasons: [], arrays: false },
   head: { preamble: ['message_start', 'ping'], isEmpty: () => false },
-  request: null,
   counts: {
     ...noCounts,
     input: ['input_tokens'],
