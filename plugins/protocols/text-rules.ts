@@ -29,4 +29,9 @@ export interface TextRules {
   readonly settings: ModelSettings
 }
 
-export const plainSettings: ModelSettings = { temperature: [['temperature']], topP: [['top_p']], topK: [['top_k']], seed: [['seed']] }
+/** For requests in the common form, and replies without texts. */
+export const plainText: Omit<TextRules, 'input'> = {
+  parts: 'content',
+  output: [],
+  settings: { temperature: [['temperature']], topP: [['top_p']], topK: [['top_k']], seed: [['seed']] },
+}

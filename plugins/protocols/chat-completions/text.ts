@@ -1,4 +1,4 @@
 import { choiceTexts } from '../openai-rules.js'
-import { plainSettings, type TextRules } from '../text-rules.js'
+import { plainText, type TextRules } from '../text-rules.js'
 
-export const chatText: TextRules = { input: ['messages'], parts: 'content', output: choiceTexts, settings: plainSettings }
+export const chatText: TextRules = { ...plainText, input: ['messages'], output: choiceTexts }

@@ -1,3 +1,3 @@
-import { plainSettings, type TextRules } from '../text-rules.js'
+import { plainText, type TextRules } from '../text-rules.js'
 
-export const embeddingsText: TextRules = { input: ['input'], parts: 'content', output: [], settings: plainSettings }
+export const embeddingsText: TextRules = { ...plainText, input: ['input'] }

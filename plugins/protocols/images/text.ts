@@ -1,3 +1,3 @@
-import { plainSettings, type TextRules } from '../text-rules.js'
+import { plainText, type TextRules } from '../text-rules.js'
 
-export const imagesText: TextRules = { input: ['prompt'], parts: 'content', output: [], settings: plainSettings }
+export const imagesText: TextRules = { ...plainText, input: ['prompt'] }

@@ -1,11 +1,10 @@
-import { plainSettings, type TextRules } from '../text-rules.js'
+import { plainText, type TextRules } from '../text-rules.js'
 
 export const messagesText: TextRules = {
+  ...plainText,
   input: ['messages'],
-  parts: 'content',
   output: [
     { path: ['content', '*', 'text'], type: 'message' },
     { path: ['delta', 'text'], type: 'content_block_delta' },
   ],
-  settings: plainSettings,
 }
