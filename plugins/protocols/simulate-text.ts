@@ -28,12 +28,11 @@ export interface Simulation {
   readonly events?: (ask: Ask) => readonly SimulatedEvent[]
 }
 
-const sentence = 'Hello! This answer comes from the simulated upstream inside the gateway: your key was known, your request was valid, ' +
-  'and every token was counted.'
+/** The reply's text; each of its pieces is a token. */
+export const text = 'Hello! This answer comes from the simulated upstream inside the gateway: your key was known, your request was ' +
+  'valid, and every token was counted.'
 
-/** The reply's text; each piece is a token. */
-export const pieces: readonly string[] = sentence.split(/(?= )/)
-export const text = sentence
+export const pieces: readonly string[] = text.split(/(?= )/)
 
 /** Thinking tokens of a simulated model, where it reports any. */
 export const reasoningTokens = 16
