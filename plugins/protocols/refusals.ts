@@ -26,6 +26,11 @@ export function mayNameAccount (status: number): boolean {
   return statusesWithWords.has(status)
 }
 
+/** No refusal of a provider is longer. */
+function textOf (body: Buffer): string {
+  return body.toString('utf8', 0, 16 * 1024)
+}
+
 /** Escaped letters, blanks or `_`, which no serializer writes: they may spell anything. */
 const spelled = /\\u00(?:20|5f|4[1-9a-f]|5[0-9a]|6[1-9a-f]|7[0-9a])/i
 
@@ -34,7 +39,7 @@ const spelled = /\\u00(?:20|5f|4[1-9a-f]|5[0-9a]|6[1-9a-f]|7[0-9a])/i
  * value of a header: a caller could place these words there, and so stop the use of the credential for all others.
  */
 export function namesAccount (body: Buffer, said: () => Iterable<string>): boolean {
-  const text = body.toString('utf8', 0, 16 * 1024)
+  const text = textOf(body)
   const own = new Set(accountWords.flatMap((words) => words.exec(text)?.[0].replaceAll('"', '').toLowerCase() ?? []))
   if (own.size === 0 || minuteWords.test(text)) return false
   for (const piece of said()) {
@@ -58,7 +63,7 @@ const requestWords: readonly RegExp[] = [
 
 /** True if a refusal says nothing about the credential, or its account, for other requests. */
 export function namesRequest (body: Buffer): boolean {
-  const text = body.toString('utf8', 0, 16 * 1024)
+  const text = textOf(body)
   return requestWords.some((words) => words.test(text))
 }
 
@@ -100,7 +105,7 @@ function durationMs (value: unknown): number | null {
 
 /** `google.rpc.RetryInfo`, which is in the body. */
 function retryInfoMs (body: Buffer): number | null {
-  const [, seconds] = /"retryDelay"\s*:\s*"(\d+(?:\.\d+)?)s"/.exec(body.toString('utf8', 0, 16 * 1024)) ?? []
+  const [, seconds] = /"retryDelay"\s*:\s*"(\d+(?:\.\d+)?)s"/.exec(textOf(body)) ?? []
   return seconds === undefined ? null : Number(seconds) * 1_000
 }
 
