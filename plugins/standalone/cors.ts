@@ -21,7 +21,7 @@ export async function allowOrigins (app: FastifyInstance, { origins }: CorsEntry
   })
 }
 
-function isModelPath ({ server, method, headers, raw }: FastifyRequest): boolean {
-  const asked = method === 'OPTIONS' ? String(headers['access-control-request-method']) : method
-  return gatewayOf(server).resolve(asked, String(raw.url), {}) !== null
+/** By any method: a page can read the refusal of a wrong one, too. */
+function isModelPath ({ server, method, raw }: FastifyRequest): boolean {
+  return gatewayOf(server).resolve(method, String(raw.url), {}) !== null
 }
