@@ -45,9 +45,9 @@ function close (socket: Duplex, text: string): void {
 function reply (error: NodeJS.ErrnoException, request: IncomingMessage | null): string {
   const failure = errorOf(error, request)
   const llm = request === null ? null : knownRequest(request)
-  const id = llm === null ? randomUUID() : llm.id
+  const id = llm?.id ?? randomUUID()
   if (llm !== null) Object.assign(llm, { status: failure.statusCode, errorCode: failure.code, outcome: failure.outcome })
-  const family = llm === null ? familyOf({ headers: request?.headers ?? {} }) : llm.endpoint.family
+  const family = llm?.endpoint.family ?? familyOf({ headers: request?.headers ?? {} })
   const body = errorText(family, failure, id)
   const headers = { connection: 'close', ...errorHeaders(failure, id), 'content-length': Buffer.byteLength(body) }
   const status = `HTTP/1.1 ${failure.statusCode} ${STATUS_CODES[failure.statusCode]}`

@@ -15,7 +15,7 @@ export type RefusedUrlListener = (request: FastifyRequest, family: Family, error
 export function refuse (reply: FastifyReply, family: Family, error: GatewayError): FastifyReply {
   const { request } = reply
   const llm = modelCallOf(request)
-  const requestId = llm === null ? request.id : llm.id
+  const requestId = llm?.id ?? request.id
   if (llm !== null) {
     llm.errorCode = error.code
     llm.outcome ??= error.outcome
