@@ -65,7 +65,8 @@ function checkHost (path: string, host = ''): Problem[] {
 function checkPorts ({ listen = {}, console: { listen: own } = {} }: GatewayConfig): Problem[] {
   const { host = '127.0.0.1', port = 8080 } = listen
   if (own === undefined || port === 0 || own.port !== port) return []
-  const meet = [host, own.host ?? '127.0.0.1'].some((name) => name === '0.0.0.0' || name === '::') || host === (own.host ?? '127.0.0.1')
+  const { host: ownHost = '127.0.0.1' } = own
+  const meet = host === ownHost || [host, ownHost].some((name) => name === '0.0.0.0' || name === '::')
   return meet ? [{ path: 'console.listen.port', message: `${port} is the port that the gateway itself listens on` }] : []
 }
 
