@@ -51,11 +51,7 @@ export function isWhole (segments: readonly string[]): boolean {
 }
 
 function endsInAction (root: string, text: string): boolean {
-  return actions.has(actionKey(root, text))
-}
-
-function actionKey (root: string, text: string): string {
-  return `${root}:${lastWord(text)}`
+  return actions.has(`${root}:${lastWord(text)}`)
 }
 
 function lastWord (text: string): string | undefined {
