@@ -24,7 +24,7 @@ const looksPerComment = 3
 export class KeepAliveComments {
   readonly #withinMs: number
   readonly #streams = new Map<OpenStream, Silence>()
-  #looking: NodeJS.Timeout | null = null
+  #looking: NodeJS.Timeout | undefined
 
   /** 0: none. */
   constructor (withinMs: number) {
@@ -38,7 +38,7 @@ export class KeepAliveComments {
   }
 
   end (): void {
-    if (this.#looking !== null) clearInterval(this.#looking)
+    clearInterval(this.#looking)
   }
 
   #look (): void {

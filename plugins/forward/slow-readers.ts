@@ -26,7 +26,7 @@ export class SlowReaders {
   readonly #replies = new Map<ModelCall, ServerResponse>()
   readonly #standing = new Map<ModelCall, Standstill>()
   readonly #gateways = new WeakSet<Gateway>()
-  #looking: NodeJS.Timeout | null = null
+  #looking: NodeJS.Timeout | undefined
 
   /** 0: nobody is cut. */
   constructor (maxMs: number) {
@@ -45,7 +45,7 @@ export class SlowReaders {
   }
 
   end (): void {
-    if (this.#looking !== null) clearInterval(this.#looking)
+    clearInterval(this.#looking)
   }
 
   #forget (llm: ModelCall): void {

@@ -34,7 +34,7 @@ export class Backlog {
   readonly #apps = new Set<SettlementListeners>()
   #waiting: Waiting[] = []
   #flushing: Promise<void> | null = null
-  #timer: NodeJS.Timeout | null = null
+  #timer: NodeJS.Timeout | undefined
 
   constructor (balances: Balances, options: BacklogOptions) {
     this.#balances = balances
@@ -114,15 +114,15 @@ export class Backlog {
   }
 
   #lose (): void {
-    if (this.#timer !== null) clearTimeout(this.#timer)
-    this.#timer = null
+    clearTimeout(this.#timer)
+    this.#timer = undefined
     for (const { settlement, listeners } of this.#waiting.splice(0)) listeners.onLost(settlement, null)
   }
 
   #later (): void {
     this.#timer ??= setTimeout(async () => {
       await this.flush()
-      this.#timer = null
+      this.#timer = undefined
       if (!this.empty) this.#later()
     }, this.#options.retryMs).unref()
   }
