@@ -1,12 +1,11 @@
 /** Checks 40-54: every token is counted, once. They read the sums of the gateway's metrics, whatever their names. */
+import { setTimeout as pause } from 'node:timers/promises'
 import { arrivalOr, expect, expectStatus, fieldsOf, type Check, type Fields, type Kind, type Subject } from '../check.js'
 import { grewBy, growth, scrape, type TokenSums } from '../metrics.js'
 import { everyFamily } from '../needs.js'
 import { chatChunk, sse } from '../replies.js'
 import { familyOf } from '../subject.js'
 import { metered, type Metered } from './usage-cases.js'
-
-const settled = async (): Promise<void> => { await new Promise((resolve) => setTimeout(resolve, 50)) }
 
 function shown (grown: TokenSums): string {
   return [...grown].map(([name, value]) => `${name} +${value}`).join(', ') || 'nothing'
@@ -17,7 +16,7 @@ async function expectGrowth (subject: Subject, before: TokenSums, input: number,
   const untilMs = performance.now() + subject.options.timeoutMs / 2
   let grown = growth(before, await sumsNow(subject))
   while (!grewBy(grown, input, output) && performance.now() < untilMs) {
-    await settled()
+    await pause(50)
     grown = growth(before, await sumsNow(subject))
   }
   expect(grewBy(grown, input, output), `instead of ${input} + ${output}: ${shown(grown)}`)
