@@ -12,7 +12,7 @@ export function cutReply (reply: FastifyReply): void {
   const { raw } = reply
   if (!raw.headersSent) cutLater(reply)
   // A host's hook that replaced the stream may never end it.
-  else if (!isReset(reply)) setImmediate(() => raw.destroy())
+  else if (!resetReply(reply)) setImmediate(() => raw.destroy())
 }
 
 /** A hook that held the body back may yet pass on what it has, with the failure behind it: then the framework destroys the reply. */
@@ -21,14 +21,14 @@ function cutLater (reply: FastifyReply): void {
   const destroy = raw.destroy.bind(raw)
   Object.assign(raw, {
     destroy (error?: Error) {
-      isReset(reply)
+      resetReply(reply)
       return destroy(error)
     },
   })
 }
 
 /** Ends the stream of HTTP/2, or resets the connection of HTTP/1.0. False where nothing of the kind is needed, or possible. */
-function isReset ({ raw, request }: FastifyReply): boolean {
+function resetReply ({ raw, request }: FastifyReply): boolean {
   if (closeStream(raw, constants.NGHTTP2_INTERNAL_ERROR)) return true
   resetOld(request.raw)
   return false
