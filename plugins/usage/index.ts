@@ -54,16 +54,12 @@ function openTaps (app: FastifyInstance, gateway: Gateway, mayAsk: MayAsk): void
 
   app.addHook('preHandler', function llmGatewayUsage (request, reply, done) {
     const llm = modelCallOf(request)
-    if (llm === null || llm.endpoint.usage === null) {
-      if (llm !== null && llm.endpoint.replays !== null) {
-        llm.openTap = openReplay(llm, llm.endpoint.replays)
-        acceptReadable(request.raw.headers)
-      }
+    const rules = llm === null ? null : llm.endpoint.usage ?? llm.endpoint.replays
+    if (llm === null || rules === null) {
       done()
       return
     }
-    const rules = llm.endpoint.usage
-    llm.openTap = openAsIs(llm, rules)
+    llm.openTap = llm.endpoint.usage === null ? openReplay(llm, rules) : openAsIs(llm, rules)
     acceptReadable(request.raw.headers)
     if (rules.request === null || !mayAskAll(gateway.destinationOf(llm)?.upstreams, mayAsk)) {
       done()
