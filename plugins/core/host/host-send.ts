@@ -38,10 +38,12 @@ export function takeHostSend (gateway: Gateway, llm: ModelCall, request: Fastify
     llm.body.json = undefined
     const body = llm.body.outgoing ?? llm.body.bytes
     const isOurs = body !== null && options?.body === undefined
-    const contentType = request.headers['content-type'] ?? 'application/json'
     const dest = source === undefined ? undefined : withOneVersion(source, llm.url.slice(llm.mountLength))
-    const base = dest === source ? {} : { getUpstream: baseWithoutVersions(options?.getUpstream) }
-    const own = isOurs ? Object.assign({}, options, { body, contentType }, base) : Object.assign({}, options, base)
+    const own = {
+      ...options,
+      ...isOurs && { body, contentType: request.headers['content-type'] ?? 'application/json' },
+      ...dest !== source && { getUpstream: baseWithoutVersions(options?.getUpstream) },
+    }
     return sendTraced(llm, request.raw.headers, () => from.call(reply, dest, own))
   }
 }
