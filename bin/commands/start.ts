@@ -60,7 +60,7 @@ export async function start (file: string, args: string[], io: Io): Promise<numb
 async function startGateway (file: string, config: GatewayConfig, io: Io): Promise<Gateway> {
   const { env, logStream } = io
   const workers = workersOf(config)
-  if (workers === 1) return await Standalone.start({ file, env, ...logStream && { logStream } })
+  if (workers === 1) return await Standalone.start({ file, env, logStream })
   listenAddress(config, env)
   const { log } = Fastify({ logger: { level: config.log?.level ?? 'info', ...logStream && { stream: logStream } } })
   return await Primary.start({ file, env, workers, log })
@@ -69,7 +69,7 @@ async function startGateway (file: string, config: GatewayConfig, io: Io): Promi
 /** One of several processes behind the port. Only the primary handles signals: a terminal sends them to all. */
 async function work (file: string, io: Io, primary: Channel): Promise<number> {
   for (const name of ['SIGHUP', 'SIGTERM', 'SIGINT'] as const) io.onSignal(name, () => {})
-  const code = await runWorker({ file, env: io.env, ...io.logStream && { logStream: io.logStream } }, primary)
+  const code = await runWorker({ file, env: io.env, logStream: io.logStream }, primary)
   primary.close()
   return code
 }

@@ -43,7 +43,7 @@ export interface GatewayParts extends Shared {
   /** `draining` is true once the process is to end: new model requests are refused, running ones continue. */
   readonly life: { readonly draining: boolean }
   /** Where log lines go; default stdout. */
-  readonly logStream?: LogStream
+  readonly logStream?: LogStream | undefined
 }
 
 /** Resolves when every plugin is ready; throws a plugin's error, such as `LLM_GATEWAY_OPTION`. */
@@ -65,8 +65,10 @@ export async function createGateway (config: GatewayConfig, parts: GatewayParts)
   for (const warning of unitWarnings(config)) app.log.warn(warning)
   const gateway = gatewayOf(app)
   const { peers } = parts
-  peers?.joinUpstreams(() => gateway.upstreamsStatus())
-  if (peers !== undefined) gateway.otherUpstreams = async () => await peers.upstreams()
+  if (peers !== undefined) {
+    peers.joinUpstreams(() => gateway.upstreamsStatus())
+    gateway.otherUpstreams = async () => await peers.upstreams()
+  }
   parts.logStream?.onDrop?.(() => gateway.recorder.logDropped())
   return { app, live, retire: () => { gateway.isReplaced = true } }
 }

@@ -37,7 +37,7 @@ export class Resources {
       peers: this.#peers,
       consolePath: this.consolePath,
       life: this,
-      ...this.#logStream && { logStream: this.#logStream },
+      logStream: this.#logStream,
     }
   }
 

@@ -17,7 +17,7 @@ interface StandaloneOptions {
   readonly file: string
   readonly env: Environment
   /** Where log lines go; default stdout. */
-  readonly logStream?: LogStream
+  readonly logStream?: LogStream | undefined
   /** Reads the text of the file, if another process provides it. Throws ConfigError. Default: from the file. */
   readonly text?: () => string
   /**

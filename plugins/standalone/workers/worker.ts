@@ -35,7 +35,7 @@ export function channelOf (
 export interface WorkerOptions {
   readonly file: string
   readonly env: Environment
-  readonly logStream?: LogStream
+  readonly logStream?: LogStream | undefined
 }
 
 /** How often a console is updated with the others' counts. */
