@@ -7,10 +7,7 @@ import { hasDoubtfulFraming } from '../core/door/framing.js'
 import { gatewayOf, joinGateway } from '../core/gateway.js'
 import { identify, knownRequest } from '../core/call/identify.js'
 import { ModelCall } from '../core/call/model-call.js'
-import { refuseUrl } from '../core/door/refuse-url.js'
-import { familyAsked } from '../core/url/match.js'
-import { segmentsOf } from '../core/url/segments.js'
-import { withoutQuery } from '../core/url/query.js'
+import { refuseUrl, unknownUrl } from '../core/door/refuse-url.js'
 import llmGateway from '../index.js'
 import { createRewriteUrl } from '../paths/index.js'
 import { familyOf } from '../protocols/index.js'
@@ -75,9 +72,7 @@ export async function createGateway (config: GatewayConfig, parts: GatewayParts)
 
 /** Answers what nothing serves: no path is a host's here, and Fastify's own message would repeat the query. */
 function notFound (request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const url = String(request.raw.url)
-  const family = familyAsked(segmentsOf(withoutQuery(url)), { headers: request.headers, query: url, versions: [] })
-  return refuseUrl(gatewayOf(request.server), request, reply, { kind: 'refused', code: 'unknown_url', family, url })
+  return refuseUrl(gatewayOf(request.server), request, reply, unknownUrl(request))
 }
 
 /** Refuses what cannot be read, in the envelope that its headers indicate. */

@@ -14,13 +14,11 @@ import type { Gateway } from '../gateway.js'
 import { dropQueryKeys, identify, readUrl, showRefused } from '../call/identify.js'
 import { ModelCall, modelCallOf } from '../call/model-call.js'
 import { unguardedMount } from '../config/options.js'
-import { refuseUrl } from './refuse-url.js'
+import { refuseUrl, unknownUrl } from './refuse-url.js'
 import { beginRequest } from '../call/request-life.js'
 import { socketPath } from '../host/rewritten-send.js'
-import { familyAsked } from '../url/match.js'
-import { queryOf, splitKeys, withoutQuery } from '../url/query.js'
+import { withoutQuery } from '../url/query.js'
 import type { UrlRefusal } from '../url/refusal.js'
-import { segmentsOf } from '../url/segments.js'
 import { endUpgrade, leaveUntaken } from './untaken-upgrade.js'
 
 /** Checks the caller's key: calls `passed`, or answers the request. */
@@ -96,14 +94,6 @@ export function answer (
   if (decision === 'answer_preflight') return reply.code(204).send()
   if (decision === 'answer_probe') return reply.code(200).send()
   return refuseUrl(gateway, request, reply, read === null || read instanceof ModelCall ? unknownUrl(request) : read)
-}
-
-function unknownUrl ({ headers, raw }: FastifyRequest): UrlRefusal {
-  const path = withoutQuery(String(raw.url))
-  const query = queryOf(String(raw.url))
-  const { query: kept, keys } = splitKeys(query)
-  const family = familyAsked(segmentsOf(path), { headers, query, versions: [] })
-  return { kind: 'refused', code: 'unknown_url', family, url: path + kept, keys: () => keys }
 }
 
 function meetUpgrade (

@@ -4,9 +4,10 @@ import { refuse } from '../errors/refuse.js'
 import type { Gateway } from '../gateway.js'
 import { showRefused } from '../call/identify.js'
 import { ownAddress } from './own-address.js'
-import { knownActions } from '../url/match.js'
-import { withoutQuery } from '../url/query.js'
+import { familyAsked, knownActions } from '../url/match.js'
+import { queryOf, splitKeys, withoutQuery } from '../url/query.js'
 import type { UrlRefusal } from '../url/refusal.js'
+import { segmentsOf } from '../url/segments.js'
 
 /**
  * Answers a request whose path is ours but leads to no endpoint: the native 400, 404 or 405 of the caller's protocol, with the right base
@@ -26,6 +27,15 @@ export function refuseUrl (
   gateway.recorder.pathRefused(family.name, error.code)
   gateway.urlRefused(request, family, error)
   return refuse(reply, family, error)
+}
+
+/** For a request whose URL says nothing else. */
+export function unknownUrl ({ headers, raw }: FastifyRequest): UrlRefusal {
+  const path = withoutQuery(String(raw.url))
+  const query = queryOf(String(raw.url))
+  const { query: kept, keys } = splitKeys(query)
+  const family = familyAsked(segmentsOf(path), { headers, query, versions: [] })
+  return { kind: 'refused', code: 'unknown_url', family, url: path + kept, keys: () => keys }
 }
 
 function answeredAs (code: UrlRefusal['code']): Exclude<UrlRefusal['code'], 'blank_in_path' | 'misspelled_action'> {
