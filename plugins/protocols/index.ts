@@ -1,29 +1,27 @@
 /** Every protocol and endpoint that the gateway knows. */
+import { families } from './families.js'
 import { anthropic } from './family-anthropic.js'
 import { gemini } from './family-gemini.js'
 import { openai } from './family-openai.js'
 import { protocols, type ProtocolLabel, type ProtocolName } from './list.js'
-import { models } from './models/endpoint.js'
-import type { EndpointOf, Family, FamilyName } from './types.js'
+import type { EndpointOf, Family } from './types.js'
 
 export type * from './types.js'
 export { routePattern } from './endpoint.js'
+export { families } from './families.js'
 export {
   endpointIds, protocolNames, protocols, schemaNames, type EndpointId, type ProtocolLabel, type ProtocolName, type SchemaName,
 } from './list.js'
 export { besideVersions } from './beside-versions.js'
 export { credentialHeaders, frontHeaders, gatewayHeaders, modelHeaders, signInHeaders } from './header-names.js'
+export { modelLists } from './models/endpoint.js'
 export { sockets } from './sockets/endpoint.js'
 export { usageHiding } from './usage-hiding.js'
 
 export type Endpoint = EndpointOf<ProtocolLabel, ProtocolName>
 
-export const families: Readonly<Record<FamilyName, Family>> = { openai, anthropic, gemini }
-
 /** All endpoints except the model lists, which are distinguished by headers. */
 export const endpoints: readonly Endpoint[] = protocols.flatMap<Endpoint>((protocol) => protocol.endpoints)
-
-export const modelLists = models
 
 /** Where a JSON body names its model: paths such as `requests.*.model`. If the URL names the model, the body may repeat it. */
 export function modelPaths ({ modelField, otherModels }: Endpoint): readonly string[] {

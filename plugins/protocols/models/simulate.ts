@@ -1,6 +1,4 @@
-import { anthropic } from '../family-anthropic.js'
-import { gemini } from '../family-gemini.js'
-import { openai } from '../family-openai.js'
+import { families } from '../families.js'
 import { protocols } from '../list.js'
 import { documentsOf } from '../model-documents.js'
 import type { Simulation } from '../simulate-text.js'
@@ -34,4 +32,4 @@ function simulationsOf (family: Family): Array<[endpoint: string, simulation: Si
   ]
 }
 
-export const simulateModels: Readonly<Record<string, Simulation>> = Object.fromEntries([openai, anthropic, gemini].flatMap(simulationsOf))
+export const simulateModels: Readonly<Record<string, Simulation>> = Object.fromEntries(Object.values(families).flatMap(simulationsOf))
