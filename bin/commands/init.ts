@@ -36,7 +36,7 @@ function write (file: string, text: string): void {
   try {
     writeFileSync(file, text, { flag: 'wx' })
   } catch (error) {
-    const code = String(Reflect.get(Object(error), 'code'))
+    const code = String(Object(error).code)
     throw new CommandError(code === 'EEXIST' ? `${file} already exists and was not changed` : `${file} cannot be written (${code})`)
   }
 }

@@ -54,7 +54,8 @@ async function ask (url: string): Promise<UpstreamsStatus> {
 }
 
 function isStatus (given: unknown): given is UpstreamsStatus {
-  return Array.isArray(Reflect.get(Object(given), 'upstreams')) && Array.isArray(Reflect.get(Object(given), 'pools'))
+  const { upstreams, pools } = Object(given)
+  return Array.isArray(upstreams) && Array.isArray(pools)
 }
 
 function rowsOf ({ upstreams: all, pools, workers }: UpstreamsStatus): string[][] {

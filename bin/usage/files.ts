@@ -1,4 +1,5 @@
 import { filesOf, readBatches } from '../../plugins/state/ledger/read.js'
+import { isGone } from '../../plugins/state/stat-of.js'
 import { CommandError, type Io } from '../io.js'
 import { ProgressBar } from '../progress-bar.js'
 import { addParts } from './add-parts.js'
@@ -43,6 +44,6 @@ export function ledgerSource (path: string, io: Io): Source {
 }
 
 function explained (error: unknown, path: string): unknown {
-  if (Reflect.get(Object(error), 'code') !== 'ENOENT') return error
+  if (!isGone(error)) return error
   return new CommandError(`there is no usage ledger at ${path}: no gateway with this configuration has run here`)
 }

@@ -20,6 +20,6 @@ export async function storeSource (config: UsageStoreConfig): Promise<Source> {
 
 function explained (error: unknown): CommandError {
   return new CommandError(
-    `the usage store cannot be asked: ${String(Reflect.get(Object(error), 'message'))}; --local reads the ledger of this host alone`
+    `the usage store cannot be asked: ${String(Object(error).message)}; --local reads the ledger of this host alone`
   )
 }

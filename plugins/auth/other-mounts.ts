@@ -19,7 +19,7 @@ export function watchMounts (app: FastifyInstance, gateway: Gateway): () => stri
   const targets = new Map<string, string>()
   app.addHook('onRegister', ({ prefix }, options: MountOptions) => {
     const target = targetOf(options)
-    if (endsInVersion(target) && Reflect.get(Object(options.config), 'llm') !== 'proxy') targets.set(prefix, target)
+    if (endsInVersion(target) && Object(options.config).llm !== 'proxy') targets.set(prefix, target)
   })
   return () => [...targets].filter(([prefix]) => !gateway.mounts.has(`${prefix}/*`)).map(([prefix, target]) => {
     return `the mount at ${prefix} sends what is below it to ${target}, and nobody is asked for a key there: ` +

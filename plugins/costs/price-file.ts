@@ -50,7 +50,7 @@ function readText (file: string, problems: PlacedProblem[]): string | null {
   try {
     return readPlainFileNow(file)
   } catch (error) {
-    problems.push({ place: file, line: null, path: '', message: `cannot be read (${String(Reflect.get(Object(error), 'code'))})` })
+    problems.push({ place: file, line: null, path: '', message: `cannot be read (${String(Object(error).code)})` })
     return null
   }
 }

@@ -125,7 +125,7 @@ export function refuseOtherTransports (app: FastifyInstance, gateway: Gateway): 
   const mutes: string[] = []
   app.addHook('onRegister', (_scope, options: Partial<Record<'config' | 'handler' | 'undici' | 'http' | 'http2' | 'prefix', unknown>>) => {
     const own = transports.get(Object(options.handler))
-    if (own === undefined && Reflect.get(Object(options.config), 'llm') === 'proxy') mutes.push(String(options.prefix ?? '/'))
+    if (own === undefined && Object(options.config).llm === 'proxy') mutes.push(String(options.prefix ?? '/'))
     if (own !== undefined && (options.undici !== own || Boolean(options.http) || Boolean(options.http2))) {
       others.push(String(options.prefix ?? '/'))
     }

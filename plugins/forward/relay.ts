@@ -24,7 +24,7 @@ function answer (error: Error | null, from: ExchangeReply | undefined, { llm, re
     // The caller does not learn the address, name or certificate; the operator does. Logged as text, because the error object of a
     // certificate contains all of it.
     if (!(error instanceof GatewayError)) {
-      writeLog(request.log, 'warn', { reason: String(error), code: Reflect.get(Object(error), 'code') }, 'the upstream gave no reply')
+      writeLog(request.log, 'warn', { reason: String(error), code: Object(error).code }, 'the upstream gave no reply')
     }
     refuse(reply, family, fromTransport(error))
     return

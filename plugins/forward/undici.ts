@@ -14,7 +14,7 @@ export function undiciParts (load: (name: string) => unknown): Parts {
     const util = load('undici/lib/core/util.js')
     const Agent = load('undici/lib/dispatcher/agent.js')
     // As the index does: `request` of an agent is there from then on.
-    Object.assign(Reflect.get(Object(load('undici/lib/dispatcher/dispatcher.js')), 'prototype'), api)
+    Object.assign(Object(load('undici/lib/dispatcher/dispatcher.js')).prototype, api)
     return Object({ Agent, errors, util })
   } catch {
     return Object(load('undici'))

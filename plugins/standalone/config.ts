@@ -119,7 +119,7 @@ function readText (file: string, read = (path: string): string => readFileSync(p
   try {
     return read(file)
   } catch (error) {
-    const code = String(Reflect.get(Object(error), 'code'))
+    const code = String(Object(error).code)
     throw new ConfigError([{ path: '', message: `the file cannot be read (${code})${whyUnread[code] ?? ''}` }])
   }
 }

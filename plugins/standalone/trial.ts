@@ -57,7 +57,7 @@ export async function mistakesOf (config: GatewayConfig): Promise<Problem[]> {
 }
 
 function problemOf (error: unknown): Problem {
-  return problemOfOption(error) ?? { path: '', message: String(Reflect.get(Object(error), 'message')) }
+  return problemOfOption(error) ?? { path: '', message: String(Object(error).message) }
 }
 
 /** The configuration without the wrong field, or without its entry or section if the rest needs the field. */

@@ -20,7 +20,7 @@ export function readPassword (option: string, given: PasswordFile | undefined): 
   try {
     read()
   } catch (error) {
-    throw new OptionError(`${option}.file`, `cannot be read: ${String(Reflect.get(Object(error), 'code'))}`)
+    throw new OptionError(`${option}.file`, `cannot be read: ${String(Object(error).code)}`)
   }
   if (last === '') throw new OptionError(`${option}.file`, 'is empty')
   return () => {

@@ -15,7 +15,7 @@ function fileWarning (file: string): string | null {
   try {
     return isSecret(readPlainFileNow(file).trim()) ? null : 'holds no credential: requests to it are refused until it does'
   } catch (error) {
-    return `cannot be read (${String(Reflect.get(Object(error), 'code'))}): requests to it are refused until it can`
+    return `cannot be read (${String(Object(error).code)}): requests to it are refused until it can`
   }
 }
 

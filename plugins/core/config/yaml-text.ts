@@ -58,7 +58,7 @@ function mistakesOf (document: Document.Parsed, { isMap, isScalar, visit }: Pars
       }
     },
     Alias (_, { source: name, range }, around) {
-      const isInItself = around.some((node) => Reflect.get(Object(node), 'anchor') === name)
+      const isInItself = around.some((node) => Object(node).anchor === name)
       if (!anchors.has(name) || isInItself) found.push(['BAD_ALIAS', Number(range?.[0])])
     },
   })

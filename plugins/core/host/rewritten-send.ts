@@ -62,7 +62,7 @@ export function socketPath (request: FastifyRequest, reply: FastifyReply): strin
 function sentBy (fromParameters: Function, request: FastifyRequest, reply: FastifyReply): string {
   try {
     const sent: unknown = Reflect.apply(fromParameters, reply, [request.url, request.params, request.server.prefix])
-    return String(Reflect.get(Object(sent), 'url'))
+    return String(Object(sent).url)
   } catch {
     return request.url
   }

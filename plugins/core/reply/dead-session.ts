@@ -15,7 +15,7 @@ const watched = new WeakSet<ServerHttp2Session>()
  */
 export function endDeadSession (raw: IncomingMessage): void {
   if (raw.httpVersionMajor === 1) return
-  const session: unknown = Reflect.get(Object(Reflect.get(raw, 'stream')), 'session')
+  const session: unknown = Object(Reflect.get(raw, 'stream')).session
   if (!isSession(session) || session.destroyed || watched.has(session)) return
   watched.add(session)
   const { [Symbol.asyncDispose]: closeSocket } = session.socket

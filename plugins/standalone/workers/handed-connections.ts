@@ -20,7 +20,7 @@ export function closeWithWorker (worker: Worker): void {
   Reflect.set(process, 'send', (...args: Parameters<typeof send>): unknown => {
     const [message, handle] = args
     if (isHandle(handle)) {
-      handed.set(Reflect.get(Object(message), 'key'), handle)
+      handed.set(Object(message).key, handle)
       holders.set(handle, worker)
     }
     return Reflect.apply(send, process, args)

@@ -54,5 +54,5 @@ async function takeIn (way: Way, records: readonly LedgerRecord[], end: number):
 
 /** Whether the record is at fault and not the store's state. SQLSTATE classes: data exception, integrity constraint, program limit. */
 function isRefusal (error: unknown): boolean {
-  return error instanceof RangeError || /^(?:22|23|54)/.test(String(Reflect.get(Object(error), 'code')))
+  return error instanceof RangeError || /^(?:22|23|54)/.test(String(Object(error).code))
 }

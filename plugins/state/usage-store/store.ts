@@ -64,7 +64,7 @@ export class UsageStore {
     }
     return await take().catch(async (error: unknown) => {
       // Months are made only here: a role that may not make any may find them made. One that existed may have been dropped by hand.
-      if (Reflect.get(Object(error), 'code') !== noPartition) throw error
+      if (Object(error).code !== noPartition) throw error
       this.#months.clear()
       for (const { time } of records) if (time >= kept) await this.#haveMonth(time)
       return await take()
