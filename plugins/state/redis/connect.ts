@@ -1,4 +1,4 @@
-import type { Redis } from 'ioredis'
+import type { ClusterNode, Redis } from 'ioredis'
 import { OptionError } from '../../core/config/options.js'
 import { readPassword, withPassword } from '../password.js'
 import { loadRedis } from '../peer.js'
@@ -22,8 +22,14 @@ const leastCommandMs = 2_000
 
 const retryStrategy = (times: number): number => Math.min(50 * times, 250)
 
-/** Returns what opens one more connection to what `config` names: one server, one that Sentinels name, or a cluster. */
-export async function connector (config: StateConfig, timeoutMs: number): Promise<() => Client> {
+interface Connections {
+  readonly client: Client
+  /** For pushed messages. */
+  readonly pushed: Client
+}
+
+/** Connects to what `config` names: one server, one that Sentinels name, or a cluster. */
+export async function connect (config: StateConfig, timeoutMs: number): Promise<Connections> {
   const { Redis: Single, Cluster: Many } = await loadRedis()
   const { url } = config
   if (url === undefined) throw new OptionError('state.url', 'is required for the engine redis')
@@ -38,28 +44,45 @@ export async function connector (config: StateConfig, timeoutMs: number): Promis
       if (read !== null) Object.defineProperty(options, name, { get: read, enumerable: true })
     }
   }
-  if (config.cluster !== true) {
-    return () => {
-      const own = { ...settings, commandTimeout, retryStrategy }
-      const address = withPassword(url, password)
-      const client = config.sentinel === undefined
-        ? new Single(address, own)
-        : new Single({ ...own, ...sentinelOf(address, config.sentinel.name), sentinelPassword: sentinelPassword?.() })
-      follow(client)
-      return client
-    }
+  const own = { ...settings, commandTimeout, retryStrategy }
+  const address = withPassword(url, password)
+  const one = (): Redis => {
+    const client = config.sentinel === undefined
+      ? new Single(address, own)
+      : new Single({ ...own, ...sentinelOf(address, config.sentinel.name), sentinelPassword: sentinelPassword?.() })
+    follow(client)
+    return client
   }
-  const options = {
+  const pushed = one()
+  if (config.cluster !== true) return { client: one(), pushed }
+  const named = addressOf(pushed)
+  let known = [named]
+  const client = new Many([url], {
     enableOfflineQueue: false,
-    clusterRetryStrategy: retryStrategy,
     redisOptions: { ...settings, commandTimeout, ...loginOf(url) },
     // Each connection looks up the name itself: with an address in its place the certificate would not match.
     dnsLookup: (name: string, found: (error: null, name: string) => void) => found(null, name),
-  }
-  return () => new Many([url], options).on('+node', (node) => {
+    // By itself the client asks the node of `url` alone once it has lost all nodes, and that one may be gone for good.
+    clusterRetryStrategy: (times) => {
+      Reflect.set(client, 'startupNodes', times % 2 === 0 ? known : [url])
+      return retryStrategy(times)
+    },
+  })
+  client.on('refresh', () => { known = [named, ...client.nodes().map(addressOf)] })
+  client.on('+node', (node) => {
     follow(node)
     hearAsking(node)
   })
+  // Every node pushes everything. The client's own subscriber does not say when it goes to another one and may have missed some.
+  pushed.options.retryStrategy = (times) => {
+    Object.assign(pushed.options, known[times % known.length])
+    return retryStrategy(times)
+  }
+  return { client, pushed }
+}
+
+function addressOf ({ options: { host, port } }: Redis): ClusterNode {
+  return { host, port }
 }
 
 /**

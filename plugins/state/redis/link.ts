@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { StoreDownError } from '../../core/balances/store-down.js'
 import { Breaker } from './breaker.js'
-import { connector } from './connect.js'
+import { connect } from './connect.js'
 import { heardBy, ready, type Client } from './ready.js'
 import { scripts, type ScriptName } from './scripts.js'
 import { keepSubscribed } from './unheard.js'
@@ -23,9 +23,7 @@ const probeEveryMs = 100
 /** Resolves when the server is ready; rejects if it is not within `startMs`. */
 export async function linkRedis (config: StateConfig, startMs = 5_000): Promise<RedisLink> {
   const timeoutMs = config.commandTimeoutMs ?? 50
-  const connect = await connector(config, timeoutMs)
-  const client = connect()
-  const pushed = connect()
+  const { client, pushed } = await connect(config, timeoutMs)
   const disconnect = (): void => [client, pushed].forEach((each) => each.disconnect())
   const trouble = heardBy(client)
   await Promise.all([ready(client, startMs, trouble), ready(pushed, startMs, heardBy(pushed))]).catch((error: unknown) => {

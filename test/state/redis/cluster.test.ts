@@ -1,8 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import { Redis } from 'ioredis'
 import t from 'tap'
 import { linkRedis } from '../../../plugins/state/redis/link.js'
 import { startHalves } from './cluster.js'
-import { withoutRedis } from './server.js'
+import { startRedis, withoutRedis } from './server.js'
 
 t.test('a node that dies takes nothing with it but what it has', { skip: withoutRedis }, async (t) => {
   const { servers: [first, second], operators } = await startHalves(t)
@@ -51,4 +52,50 @@ t.test('a node that a slot is on its way to, and that does not answer, ends noth
   second?.signal('SIGCONT')
   await answered()
   t.pass('and it is asked again once it answers')
+})
+
+t.test('whoever may have missed pushed messages is told so, and hears the next', { skip: withoutRedis }, async (t) => {
+  const { servers: [first], operators } = await startHalves(t)
+  const link = await linkRedis({ engine: 'redis', cluster: true, url: String(first?.url), commandTimeoutMs: 5_000 })
+  t.teardown(link.close)
+  const heard: string[] = []
+  const hears = async (what: string): Promise<void> => { while (heard.at(-1) !== what) await pause(5) }
+  await link.subscribe('all', (text) => heard.push(text), () => heard.push('a gap'))
+  for (const operator of operators) await operator.call('CLIENT', 'KILL', 'TYPE', 'pubsub')
+  await hears('a gap')
+
+  operators.forEach((operator) => operator.on('error', () => {}))
+  heard.length = 0
+  await first?.kill()
+  await hears('a gap')
+  await operators[1]?.publish('all', 'word')
+  await hears('word')
+  t.pass('from the other node')
+})
+
+t.test('without the node that is named, the others are found again after all connections broke', { skip: withoutRedis }, async (t) => {
+  const [named, other] = [await startRedis({ cluster: true }), await startRedis({ cluster: true })]
+  const operator = new Redis(named.url)
+  t.teardown(async () => {
+    operator.disconnect()
+    for (const server of [named, other]) await server.stop()
+  })
+  await operator.call('CLUSTER', 'DELSLOTSRANGE', '0', '16383')
+  await operator.call('CLUSTER', 'MEET', '127.0.0.1', String(other.port))
+  while (!/cluster_state:ok[^]*cluster_known_nodes:2/.test(String(await operator.cluster('INFO')))) await pause(20)
+  const link = await linkRedis({ engine: 'redis', cluster: true, url: named.url, commandTimeoutMs: 5_000 })
+  t.teardown(link.close)
+  const ask = async (): Promise<unknown> => await link.ask(async (client) => await client.get('a'), 'a')
+  t.equal(await ask(), null)
+
+  operator.disconnect()
+  await named.kill()
+  await other.kill()
+  await t.rejects(ask(), { code: 'LLM_GATEWAY_STORE_DOWN' })
+  await other.start()
+  for (let end = Date.now() + 60_000; Date.now() < end;) {
+    if (await ask().catch(() => false) === null) break
+    await pause(50)
+  }
+  t.equal(await ask(), null)
 })
