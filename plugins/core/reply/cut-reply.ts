@@ -37,7 +37,7 @@ function resetReply ({ raw, request }: FastifyReply): boolean {
 /** Ends the stream of a request or a reply over HTTP/2. False over HTTP/1; both have its types, whatever the host's server is. */
 export function closeStream (raw: object, code: number): boolean {
   const stream: unknown = Reflect.get(raw, 'stream')
-  const close: unknown = typeof stream === 'object' && stream !== null ? Reflect.get(stream, 'close') : null
+  const { close } = Object(stream)
   if (typeof close !== 'function') return false
   Reflect.apply(close, stream, [code])
   return true

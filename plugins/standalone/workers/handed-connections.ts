@@ -31,5 +31,5 @@ export function closeWithWorker (worker: Worker): void {
 }
 
 function isHandle (value: unknown): value is Handle {
-  return typeof value === 'object' && value !== null && 'close' in value && typeof value.close === 'function'
+  return typeof Object(value).close === 'function'
 }

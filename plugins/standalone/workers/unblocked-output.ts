@@ -15,5 +15,5 @@ export function unblockOutput (worker: EventEmitter, output: object): void {
 }
 
 function isPipe (handle: unknown): handle is { readonly setBlocking: (isBlocking: boolean) => void } {
-  return typeof handle === 'object' && handle !== null && 'setBlocking' in handle
+  return typeof Object(handle).setBlocking === 'function'
 }
