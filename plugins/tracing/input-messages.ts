@@ -2,6 +2,7 @@
  * The messages of a request in the form of the GenAI conventions, `[{ role, parts: [{ type, content }] }]`. Only its texts: images, files
  * and tools appear with their type only.
  */
+import { fieldOf } from '../core/body/json-object.js'
 import type { TextRules } from '../protocols/text-rules.js'
 
 export interface Part {
@@ -20,8 +21,7 @@ type Take = (text: string) => string
 export function inputMessages (rules: TextRules | null, json: unknown, take: Take): Message[] {
   if (rules === null) return []
   const said = rules.input.map((name) => fieldOf(json, name)).find((value) => value !== undefined)
-  const items: readonly unknown[] = Array.isArray(said) ? said : [said]
-  return items.flatMap((item) => {
+  return [said].flat().flatMap((item) => {
     const given = fieldOf(item, 'role')
     const role = typeof given === 'string' ? take(given) : 'user'
     const parts = partsOf(fieldOf(item, rules.parts) ?? item, take)
@@ -30,8 +30,7 @@ export function inputMessages (rules: TextRules | null, json: unknown, take: Tak
 }
 
 function partsOf (content: unknown, take: Take): Part[] {
-  const items: readonly unknown[] = Array.isArray(content) ? content : [content]
-  return items.flatMap((item) => {
+  return [content].flat().flatMap((item) => {
     const text = typeof item === 'string' ? item : fieldOf(item, 'text')
     if (typeof text !== 'string') return partOfType(fieldOf(item, 'type'), take)
     const taken = take(text)
@@ -43,8 +42,4 @@ function partOfType (type: unknown, take: Take): Part[] {
   if (typeof type !== 'string') return []
   const taken = take(type)
   return taken === '' ? [] : [{ type: taken }]
-}
-
-export function fieldOf (value: unknown, name: string): unknown {
-  return typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined
 }

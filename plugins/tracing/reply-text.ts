@@ -1,8 +1,8 @@
 /** The text of a reply, as much as a budget allows: of a JSON document at its end, of an event stream event by event. */
 import { StringDecoder } from 'node:string_decoder'
+import { fieldOf } from '../core/body/json-object.js'
 import { parseJson } from '../core/body/parse-json.js'
 import type { TextPlace } from '../protocols/text-rules.js'
-import { fieldOf } from './input-messages.js'
 import type { TextBudget } from './text-budget.js'
 
 /** Longer documents or events are not read. */

@@ -5,6 +5,11 @@ export function isObject (value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
+/** A field of an object or a list; undefined of anything else. */
+export function fieldOf (value: unknown, name: string): unknown {
+  return typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined
+}
+
 /** The value at a path of keys; undefined if any of it is missing. */
 export function valueAt (value: unknown, path: readonly string[]): unknown {
   for (const key of path) {
