@@ -35,9 +35,8 @@ const conditions: ReadonlySet<string> = new Set(['from', 'until', 'currency'])
 /** The rows of one model: one, or several that follow each other in time. Empty if there are problems. */
 export function readRows (value: unknown, path: Path, currency: string, report: Report): PriceRow[] {
   if (!Array.isArray(value)) return readRow(value, path, currency, report)
-  const given: unknown[] = value
-  if (given.length === 0) report(path, 'has no prices')
-  const rows = given.flatMap((each, index) => readRow(each, [...path, index], currency, report))
+  if (value.length === 0) report(path, 'has no prices')
+  const rows = value.flatMap((each: unknown, index) => readRow(each, [...path, index], currency, report))
   rows.forEach((row, index) => {
     const before = rows.slice(0, index).some(({ from, until }) => row.from < until && from < row.until)
     if (before) report([...path, index], 'holds at a time when another of its rows does')

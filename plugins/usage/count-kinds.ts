@@ -14,8 +14,7 @@ const fieldKinds = [['text', 'text_tokens'], ['image', 'image_tokens'], ['audio'
 export function kindsIn (direction: Direction, split: object | null, numbered: readonly string[]): ModalityTokens[] {
   const kinds: ModalityTokens[] = []
   if (Array.isArray(split)) {
-    const entries: unknown[] = split
-    for (const entry of entries) {
+    for (const entry of split) {
       if (isObject(entry)) addKind(kinds, direction, wordOf(entry['modality'], numbered), entry['tokenCount'])
     }
   } else if (isObject(split)) addFields(kinds, direction, split)

@@ -119,8 +119,7 @@ function splitWrites (numbers: Numbers): { of5m: number, of1h: number, other: nu
 export function leftOut (object: JsonObject, counts: CountPlaces, type: string | undefined): Array<Counted & { model: string }> {
   const list = counts.added === null ? null : object[counts.added.list]
   if (!Array.isArray(list)) return []
-  const entries: unknown[] = list
-  return entries.flatMap((entry) => {
+  return list.flatMap((entry: unknown) => {
     if (!isObject(entry) || entry['type'] !== type) return []
     const counted = countTokens(entry, { ...counts, added: null })
     return counted === null ? [] : { ...counted, model: textIn([entry['model']], [0]) ?? '' }
