@@ -67,7 +67,7 @@ function dearest<T extends { readonly cost: number }> (rows: readonly T[]): read
 /** Bounds of a histogram, for the bucket counts of the points; the one above all bounds is left out. */
 export function boundsOf (readings: Readings, name: string): readonly number[] {
   const [first] = readings.histograms(name)
-  return first === undefined ? [] : first.buckets.map(({ upTo }) => upTo).filter(Number.isFinite)
+  return first?.buckets.map(({ upTo }) => upTo).filter(Number.isFinite) ?? []
 }
 
 /** Some counters start at 0: what never happened has no row. Largest first. */

@@ -22,7 +22,7 @@ export function noteBroken ({ llm, request }: ExchangeContext, error: Error): Ga
 
 /** The error event that ends such a stream, in the form of its protocol, with the ids that the stream had reported. */
 export function lastEvent ({ endpoint, id }: ModelCall, error: GatewayError, tap: ReplyTap | null): Buffer {
-  return Buffer.from(endpoint.streamError(error.facts(id), tap === null ? noFacts : tap.streamFacts))
+  return Buffer.from(endpoint.streamError(error.facts(id), tap?.streamFacts ?? noFacts))
 }
 
 /** Records that a function of the host's that handles the reply threw. */

@@ -99,7 +99,7 @@ function unseenFor (llm: ModelCall, isHosts: boolean): UsageMissing | null {
 
 /** Whether all upstreams of the destination may be asked: which one of a pool gets the request is not known yet. */
 function mayAskAll (upstreams: readonly Upstream[] | undefined, mayAsk: MayAsk): boolean {
-  return upstreams === undefined ? mayAsk(null) : upstreams.every(({ name }) => mayAsk(name))
+  return upstreams?.every(({ name }) => mayAsk(name)) ?? mayAsk(null)
 }
 
 /** Every token of every reply, counted once, while its bytes pass (docs/metrics.md). */

@@ -83,7 +83,7 @@ function resolveCrowded (mount: MountPrefix, method: string, path: string, heade
 function split (path: string, segments: readonly string[], from: readonly string[], headers: Headers, query: string): PathParts {
   const below = belowPrefix(segments, from)
   const versions = below === null ? [] : leadingVersions(below)
-  return { path, caller: { headers, query, versions }, tail: below === null ? null : below.slice(versions.length) }
+  return { path, caller: { headers, query, versions }, tail: below?.slice(versions.length) ?? null }
 }
 
 function isDoubtful ({ base, caseSensitive }: MountPrefix, path: string): boolean {
