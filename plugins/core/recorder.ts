@@ -5,9 +5,13 @@
 import type { FamilyName, ProtocolLabel } from '../protocols/index.js'
 import type { ModelCall } from './call/model-call.js'
 
-export type LookupResult = 'hit' | 'negative_hit' | 'miss' | 'coalesced' | 'stale' | 'error'
+export const lookupResults = ['hit', 'negative_hit', 'miss', 'coalesced', 'stale', 'error'] as const
+export type LookupResult = typeof lookupResults[number]
 
-export type ShedReason = 'active' | 'body_memory' | 'connections' | 'heap' | 'key_share' | 'loop_delay' | 'queue_full' | 'queue_timeout'
+export const shedReasons = [
+  'active', 'body_memory', 'connections', 'heap', 'key_share', 'loop_delay', 'queue_full', 'queue_timeout',
+] as const
+export type ShedReason = typeof shedReasons[number]
 
 /** Counters whose labels follow from the configuration. */
 type ExpectedCounter = 'upstream_attempts_total' | 'failovers_total' | 'limit_rejections_total' | 'budget_warnings_total'

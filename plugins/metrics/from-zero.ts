@@ -3,7 +3,7 @@
  * event. These are the counters whose labels all have fixed values, and those that follow from the configuration (`Recorder.expect`).
  */
 import { errorTable } from '../core/errors/table.js'
-import type { LookupResult, ShedReason } from '../core/recorder.js'
+import { lookupResults, shedReasons } from '../core/recorder.js'
 import type { AbortSide, UsageMissing } from '../core/types.js'
 import { families, protocolNames } from '../protocols/index.js'
 import type { NameOf } from './catalogue.js'
@@ -12,10 +12,6 @@ type Words<W extends string> = Readonly<Record<W, true>>
 
 const usageMissing: Words<UsageMissing> = { no_usage: true, parse_error: true, client_abort: true, upstream_abort: true, too_large: true }
 const sides: Words<AbortSide> = { client: true, upstream: true, gateway: true }
-const lookups: Words<LookupResult> = { hit: true, negative_hit: true, miss: true, coalesced: true, stale: true, error: true }
-const shed: Words<ShedReason> = {
-  active: true, body_memory: true, connections: true, heap: true, key_share: true, loop_delay: true, queue_full: true, queue_timeout: true,
-}
 
 /** Codes of the outcome `auth_error` that `auth` never refuses with; `not_authorized` is the refusal of a host's own plugin. */
 const notOfAuth: ReadonlySet<string> = new Set(['not_authorized', 'model_not_priced'])
@@ -46,10 +42,10 @@ const fromZero: Readonly<Partial<Record<NameOf<'counter'>, ReadonlyArray<readonl
   validation_failures_total: pairs(protocolNames, bodyFaults),
   path_normalizations_total: pairs([...protocolNames, 'models'], repairs),
   path_refusals_total: pairs(Object.keys(families), pathFaults),
-  key_lookups_total: Object.keys(lookups).map((result) => [result]),
+  key_lookups_total: lookupResults.map((result) => [result]),
   ledger_write_failures_total: [[]],
   settlements_lost_total: [[]],
-  shed_total: Object.keys(shed).map((reason) => [reason]),
+  shed_total: shedReasons.map((reason) => [reason]),
   log_lines_dropped_total: [[]],
 }
 

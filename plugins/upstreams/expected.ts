@@ -1,23 +1,7 @@
 /** Counters of upstreams and pools whose labels follow from the configuration. */
 import type { Recorder } from '../core/recorder.js'
-import type { AttemptResult } from './judgement.js'
+import { attemptResults } from './judgement.js'
 import type { Pool } from './pool.js'
-
-const results = Object.keys({
-  ok: true,
-  client_error: true,
-  rate_limited: true,
-  overloaded: true,
-  server_error: true,
-  credential: true,
-  connect: true,
-  reset: true,
-  timeout: true,
-  invalid: true,
-  first_event: true,
-  left: true,
-  queue: true,
-} satisfies Record<AttemptResult, true>)
 
 /** Starts these counters at 0. */
 export function expectCounts (recorder: Recorder, upstreams: Iterable<string>, pools: Iterable<Pool>): void {
@@ -26,7 +10,7 @@ export function expectCounts (recorder: Recorder, upstreams: Iterable<string>, p
 }
 
 function * attempts (upstreams: Iterable<string>): Generator<readonly string[]> {
-  for (const upstream of upstreams) for (const result of results) yield [upstream, result]
+  for (const upstream of upstreams) for (const result of attemptResults) yield [upstream, result]
 }
 
 /** By the causes of each pool; a refused credential and an unknown id always lead to another member. */

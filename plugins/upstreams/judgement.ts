@@ -5,9 +5,12 @@ import { mayNameAccount, namesAccount, namesRequest, waitMsOf } from '../protoco
 import type { Failure, KeptReply } from '../core/upstream/upstream.js'
 
 /** How an attempt ended, as reported in the metrics, the log line and the span. */
-export type AttemptResult =
-  | 'ok' | 'client_error' | 'rate_limited' | 'overloaded' | 'server_error' | 'credential' | 'connect' | 'reset' | 'timeout' | 'invalid'
-  | 'first_event' | 'left' | 'queue'
+export const attemptResults = [
+  'ok', 'client_error', 'rate_limited', 'overloaded', 'server_error', 'credential', 'connect', 'reset', 'timeout', 'invalid',
+  'first_event', 'left', 'queue',
+] as const
+
+export type AttemptResult = typeof attemptResults[number]
 
 /** What is at fault. `nobody_asked`: the request was never sent, so it says nothing about anybody. */
 type Blame = 'upstream' | 'credential' | 'credential_model' | 'account_model' | 'nobody_asked'
