@@ -58,6 +58,10 @@ interface Description {
 
 type Describe = (params: Readonly<Record<string, unknown>>, error: ErrorObject, shown: string | null, isFilled: boolean) => Description
 
+/** No schema of ours requires more. */
+const empty: Describe = () => ({ message: 'must not be empty' })
+const tooMany: Describe = ({ limit }) => ({ message: `must have no more than ${String(limit)} entries` })
+
 /** Better messages for keywords whose own say too little. Null: another error says the same better. */
 const descriptions: Readonly<Record<string, Describe | null>> = {
   additionalProperties: (params, { parentSchema }) => {
@@ -78,12 +82,11 @@ const descriptions: Readonly<Record<string, Describe | null>> = {
   const: ({ allowedValue }, _, shown) => ({ message: `must be ${String(allowedValue)}${but(shown)}` }),
   pattern: (_, error) => ({ message: `is not valid: ${String(error.parentSchema?.['description'])}` }),
   not: (_, { schema, parentSchema }) => ({ message: String(Object(schema)['description'] ?? parentSchema?.['description']) }),
-  // For values that must not be empty; no schema of ours requires more.
-  minLength: () => ({ message: 'must not be empty' }),
-  minItems: () => ({ message: 'must not be empty' }),
-  minProperties: () => ({ message: 'must not be empty' }),
-  maxItems: ({ limit }) => ({ message: `must have no more than ${String(limit)} entries` }),
-  maxProperties: ({ limit }) => ({ message: `must have no more than ${String(limit)} entries` }),
+  minLength: empty,
+  minItems: empty,
+  minProperties: empty,
+  maxItems: tooMany,
+  maxProperties: tooMany,
   uniqueItems: () => ({ message: 'has an entry twice' }),
   if: null,
   propertyNames: null,

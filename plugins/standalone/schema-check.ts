@@ -76,15 +76,11 @@ const types = {
 type Type = keyof typeof types
 
 const always: Check = () => true
-const saysNothing: Rule = () => always
+
+/** Keywords that refuse nothing; `if` reads those that go with it. */
+const silent = ['$schema', '$id', '$defs', 'title', 'description', 'default', 'then', 'else']
 
 const rules: Readonly<Record<string, Rule>> = {
-  $schema: saysNothing,
-  $id: saysNothing,
-  $defs: saysNothing,
-  title: saysNothing,
-  description: saysNothing,
-  default: saysNothing,
   $ref: ({ $ref }, { root, others }) => {
     const [file, name = ''] = $ref.split('#/$defs/')
     const document = file ? others[file] : root
@@ -107,8 +103,6 @@ const rules: Readonly<Record<string, Rule>> = {
     const no = schema.else === undefined ? always : checkOf(schema.else, place)
     return (value) => condition(value) ? yes(value) : no(value)
   },
-  then: saysNothing,
-  else: saysNothing,
   minimum: of(isNumber, ({ minimum }) => (value) => value >= minimum),
   maximum: of(isNumber, ({ maximum }) => (value) => value <= maximum),
   exclusiveMinimum: of(isNumber, ({ exclusiveMinimum }) => (value) => value > exclusiveMinimum),
@@ -146,7 +140,7 @@ const rules: Readonly<Record<string, Rule>> = {
 function checkOf (schema: Schema, place: Place): Check {
   let checks: readonly Check[] | null = null
   return (value) => {
-    checks ??= Object.keys(schema).map((keyword) => {
+    checks ??= Object.keys(schema).filter((keyword) => !silent.includes(keyword)).map((keyword) => {
       const rule = rules[keyword]
       if (rule === undefined) throw new TypeError(`there is no rule for ${keyword}`)
       return rule(schema, place)
