@@ -38,9 +38,13 @@ export function isAmount (value: number): boolean {
   return value >= 0 && value <= Number.MAX_SAFE_INTEGER
 }
 
+/** Called with each amount that is counted, or each value that is observed, and the labels of its cell. */
+export type ValueListener = (value: number, labels: Readonly<Record<string, string>>) => void
+
 export class Counter<L extends Labels> {
   readonly #tree: LabelTree<ValueCell>
   readonly #counted: CellListener
+  #listener: ValueListener | null = null
 
   constructor ({ row, maxCells, overflowed, counted }: FamilyRules) {
     this.#tree = new LabelTree(row.labels, maxCells, newValueCell, overflowed)
@@ -66,6 +70,11 @@ export class Counter<L extends Labels> {
     const cell = this.#tree.find(values, labels)
     cell.value += amount
     if (this.#counted !== null) this.#counted(cell)
+    if (this.#listener !== null && amount > 0) this.#listener(amount, cell.labels)
+  }
+
+  listen (listener: ValueListener): void {
+    this.#listener = listener
   }
 
   read (): readonly ValueCell[] {
@@ -133,8 +142,6 @@ export class Gauge<L extends Labels> {
     }
   }
 }
-
-export type ValueListener = (value: number, labels: Readonly<Record<string, string>>) => void
 
 export class Histogram<L extends Labels> {
   readonly #tree: LabelTree<HistogramCell>

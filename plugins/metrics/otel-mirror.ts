@@ -1,6 +1,7 @@
 import type { Attributes, Meter, MeterProvider, MetricOptions, Observable, ObservableResult } from '@opentelemetry/api'
 import { combine, prefix } from './catalogue.js'
-import type { Family, HistogramFamily, ValueFamily } from './store.js'
+import type { ValueListener } from './families.js'
+import type { CounterFamily, Family, HistogramFamily, ValueFamily } from './store.js'
 
 /**
  * The families behind each observable instrument, by name. Two apps of one process write to the same instruments, and an SDK keeps only one
@@ -8,17 +9,27 @@ import type { Family, HistogramFamily, ValueFamily } from './store.js'
  */
 const observed = new WeakMap<MeterProvider, Map<string, ValueFamily[]>>()
 
+type Write = (value: number, labels: Attributes) => void
+
+/** The number of label sets that an SDK keeps apart by default, and its label for the sum of all others. */
+const maxShown = 1_999
+const rest = { text: 'rest', labels: { 'otel.metric.overflow': true } }
+
 /** The instrument name from which translation makes this family's Prometheus name. */
 function instrumentName (family: Family): string {
   return `llm_gateway.${family.name.slice(prefix.length).replace(/_(?:total|seconds|ratio)$/, '')}`
 }
 
-/** Exposes every family as an instrument: counters and gauges are read when the SDK collects, histograms are written directly. */
+/**
+ * Exposes every family as an instrument: gauges are read when the SDK collects, counters and histograms are written as they count. Of a
+ * counter that it reads itself, the SDK for JavaScript says that it counts since its first reading. So who makes differences of sums, as
+ * the collector does for some stores, would lose all that had been counted by then.
+ */
 export function mirrorFamilies (provider: MeterProvider, meter: Meter, families: readonly Family[]): void {
   const byName = observed.get(provider) ?? new Map<string, ValueFamily[]>()
   observed.set(provider, byName)
   for (const family of families) {
-    if ('listen' in family) mirrorHistogram(meter, family)
+    if ('listen' in family) mirrorCounts(meter, family)
     else observe(meter, family, byName)
   }
 }
@@ -27,10 +38,31 @@ function optionsOf ({ row }: Family): MetricOptions {
   return { description: row.help, unit: row.unit }
 }
 
-function mirrorHistogram (meter: Meter, family: HistogramFamily): void {
+function mirrorCounts (meter: Meter, family: CounterFamily | HistogramFamily): void {
+  const write = limited(openWritable(meter, family))
+  // A histogram's cells cannot be turned back into values.
+  for (const cell of family.read()) if ('value' in cell && cell.value > 0) write(cell.value, cell.labels)
+  family.listen(write)
+}
+
+/** The SDK's own limit is for one collection: a label set beyond it would be told in part. `labels` are one object for each cell. */
+function limited (write: Write): ValueListener {
+  const shown = new Set<object>()
+  return (value, labels) => {
+    const known = shown.has(labels) || shown.size < maxShown
+    if (known) shown.add(labels)
+    write(value, known ? labels : rest.labels)
+  }
+}
+
+function openWritable (meter: Meter, family: CounterFamily | HistogramFamily): Write {
+  if (family.row.type === 'counter') {
+    const counter = meter.createCounter(instrumentName(family), optionsOf(family))
+    return (amount, labels) => counter.add(amount, labels)
+  }
   const advice = { explicitBucketBoundaries: [...family.row.buckets] }
   const histogram = meter.createHistogram(instrumentName(family), { ...optionsOf(family), advice })
-  family.listen((value, labels) => histogram.record(value, labels))
+  return (value, labels) => histogram.record(value, labels)
 }
 
 function observe (meter: Meter, family: ValueFamily, byName: Map<string, ValueFamily[]>): void {
@@ -48,24 +80,15 @@ function observe (meter: Meter, family: ValueFamily, byName: Map<string, ValueFa
 /** A gauge whose values add up over processes is an UpDownCounter in OpenTelemetry. */
 function openObservable (meter: Meter, family: Family): Observable {
   const name = instrumentName(family)
-  if (family.row.type === 'counter') return meter.createObservableCounter(name, optionsOf(family))
   if (family.row.aggregator === 'sum') return meter.createObservableUpDownCounter(name, optionsOf(family))
   return meter.createObservableGauge(name, optionsOf(family))
 }
 
-/**
- * The number of label sets that an SDK keeps apart by default, and its label for the sum of all others. They are summed here, because of
- * observed values the SDK for JavaScript keeps the last one instead of the sum, and adds it again at each collection.
- */
-const maxShown = 1_999
-const rest = { text: 'rest', labels: { 'otel.metric.overflow': true } }
-
+/** Sums what is told together, because of observed values the SDK for JavaScript keeps the last one instead of the sum. */
 function observeAll (families: readonly ValueFamily[], shown: Set<string>, result: ObservableResult): void {
   const sums = new Map<string, { readonly value: number, readonly labels: Attributes }>()
   for (const { row, read } of families) {
     for (const cell of read()) {
-      // Prometheus needs counters to start at 0. Here a counter begins with its first event, because its start time is reported.
-      if (cell.value === 0 && row.type === 'counter') continue
       const { text, labels } = shown.has(cell.text) || shown.size < maxShown ? cell : rest
       shown.add(text)
       const present = sums.get(text)

@@ -31,7 +31,8 @@ export function withPeers (families: readonly Family[], peers: Peers): readonly 
   peers.join(families)
   return families.map((family) => {
     const read = (): Cell[] => merged([family.read(), peers.cells(family.name, family.row.buckets)], family.row.aggregator)
-    if ('listen' in family) return { ...family, read: () => read().filter((cell) => 'buckets' in cell) }
+    const isHistogram = 'listen' in family && family.row.type === 'histogram'
+    if (isHistogram) return { ...family, read: () => read().filter((cell) => 'buckets' in cell) }
     return { ...family, read: () => read().filter((cell) => 'value' in cell) }
   })
 }

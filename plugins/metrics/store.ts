@@ -19,12 +19,14 @@ interface FamilyOf<C> {
 
 export type ValueFamily = FamilyOf<ValueCell>
 
-export interface HistogramFamily extends FamilyOf<HistogramCell> {
-  /** Calls `listener` with each value as it comes in; a histogram's cells cannot be turned back into values. */
+interface Heard {
+  /** Calls `listener` with each value as it comes in. */
   readonly listen: (listener: ValueListener) => void
 }
 
-export type Family = ValueFamily | HistogramFamily
+export type CounterFamily = ValueFamily & Heard
+export type HistogramFamily = FamilyOf<HistogramCell> & Heard
+export type Family = ValueFamily | CounterFamily | HistogramFamily
 
 /** Called with each cell of a counter or histogram that was changed, and the name of its metric. */
 export type CountListener = (name: string, cell: Cell) => void
@@ -85,7 +87,9 @@ export class MetricStore {
   }
 
   gauge<N extends NameOf<'gauge'>> (name: N): Gauge<LabelsOf<N>> {
-    return this.#join(name, new Gauge<LabelsOf<N>>(this.#rules(name)))
+    const gauge = new Gauge<LabelsOf<N>>(this.#rules(name))
+    this.families.push({ ...named(name), read: () => gauge.read() })
+    return gauge
   }
 
   histogram<N extends NameOf<'histogram'>> (name: N): Histogram<LabelsOf<N>> {
@@ -114,8 +118,8 @@ export class MetricStore {
     return counted === null ? null : (cell) => counted(prefix + name, cell)
   }
 
-  #join<F extends Pick<ValueFamily, 'read'>> (name: MetricName, family: F, row: CatalogueRow = catalogue[name]): F {
-    this.families.push({ ...named(name), row, read: () => family.read() })
+  #join<F extends Pick<CounterFamily, 'read' | 'listen'>> (name: MetricName, family: F, row: CatalogueRow = catalogue[name]): F {
+    this.families.push({ ...named(name), row, read: () => family.read(), listen: (listener) => family.listen(listener) })
     return family
   }
 

@@ -1,6 +1,6 @@
 import { leafTokens, leaves } from '../core/call/measures.js'
 import type { TokenUsage } from '../core/types.js'
-import { isAmount, type FamilyRules, type CellListener, type ValueCell } from './families.js'
+import { isAmount, type FamilyRules, type CellListener, type ValueCell, type ValueListener } from './families.js'
 import { LabelTree, type Series } from './label-tree.js'
 
 /**
@@ -10,6 +10,7 @@ import { LabelTree, type Series } from './label-tree.js'
 export class TokenCounter {
   readonly #tree: LabelTree<readonly ValueCell[]>
   readonly #counted: CellListener
+  #listener: ValueListener | null = null
 
   constructor ({ row, maxCells, overflowed, counted }: FamilyRules) {
     this.#counted = counted
@@ -22,10 +23,15 @@ export class TokenCounter {
     let at = 0
     for (const cell of this.#tree.find([protocol, group, model], labels)) {
       const amount = Number(amounts[at++])
-      if (!isAmount(amount)) continue
+      if (!isAmount(amount) || amount === 0) continue
       cell.value += amount
-      if (this.#counted !== null && amount > 0) this.#counted(cell)
+      if (this.#counted !== null) this.#counted(cell)
+      if (this.#listener !== null) this.#listener(amount, cell.labels)
     }
+  }
+
+  listen (listener: ValueListener): void {
+    this.#listener = listener
   }
 
   /** Leaves that never occurred make no series. */

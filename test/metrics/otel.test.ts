@@ -1,6 +1,7 @@
 import { metrics as api, ProxyTracerProvider, trace } from '@opentelemetry/api'
 import {
-  AggregationTemporality, DataPointType, InMemoryMetricExporter, MeterProvider, PeriodicExportingMetricReader, type MetricData,
+  AggregationTemporality, createAllowListAttributesProcessor, DataPointType, InMemoryMetricExporter, MeterProvider,
+  PeriodicExportingMetricReader, type MetricData, type ViewOptions,
 } from '@opentelemetry/sdk-metrics'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
@@ -19,10 +20,10 @@ interface Sdk {
   readonly collect: () => Promise<Map<string, MetricData>>
 }
 
-function newSdk (t: Test): Sdk {
+function newSdk (t: Test, views: ViewOptions[] = []): Sdk {
   const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE)
   const reader = new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 3_600_000 })
-  const provider = new MeterProvider({ readers: [reader] })
+  const provider = new MeterProvider({ readers: [reader], views })
   t.teardown(() => provider.shutdown())
   return {
     provider,
@@ -175,13 +176,50 @@ t.test('label sets beyond those that an SDK tells apart are told together, and s
   const leaves = Object.keys(usage).length
   const groups = 2_000 / leaves + 10
   for (let round = 1; round < 3; round += 1) {
-    for (let at = 0; at < groups; at += 1) {
+    for (let step = 0; step < groups; step += 1) {
+      const at = round === 1 ? step : groups - 1 - step
       const tokens = Object.fromEntries(Object.keys(usage).map((leaf) => [leaf, at + round])) as typeof usage
       pass(app, settledRequest({ auth: { group: groupOf(`g${at}`) }, usage: { tokens } }))
     }
     const sum = sumOf(samplesOf((await app.inject('/metrics')).body), 'llm_gateway_tokens_total')
     for (const turn of [1, 2]) t.strictSame(await tokensOf(), { points: 2_000, sum }, `${round}, ${turn}`)
   }
+})
+
+t.test('so are those of a gauge', async (t) => {
+  const { provider, collect } = newSdk(t)
+  const app = await start(t, { meterProvider: provider, maxCells: 3_000 })
+  const samples = Array.from({ length: 2_010 }, (_, at) => ({ labels: { upstream: `u${at}` }, value: 2 }))
+  gatewayOf(app).recorder.gauge('upstream_active_requests', () => samples)
+  for (const turn of [1, 2]) {
+    const points = pointsOf((await collect()).get('llm_gateway.upstream_active_requests'))
+    t.strictSame([points.length, points.at(-1)], [2_000, [{ 'otel.metric.overflow': true }, 22]], String(turn))
+  }
+})
+
+const millisOf = ([seconds, nanos]: [number, number]): number => seconds * 1_000 + nanos / 1_000_000
+
+t.test('a counter tells that it counts since its first event, and not since it was read', async (t) => {
+  const { provider, collect } = newSdk(t)
+  const app = await start(t, { meterProvider: provider })
+  pass(app, settledRequest({ usage: { tokens: usage } }))
+  const counted = Date.now()
+  while (Date.now() === counted) await new Promise(setImmediate)
+  const collected = await collect()
+  for (const name of ['requests', 'tokens', 'upstream_responses']) {
+    const points = collected.get(`llm_gateway.${name}`)?.dataPoints ?? []
+    t.ok(points.length > 0, name)
+    for (const { startTime, endTime } of points) t.ok(millisOf(startTime) < millisOf(endTime), name)
+  }
+})
+
+t.test('a view that drops labels of a counter adds up what becomes one', async (t) => {
+  const views = [{ instrumentName: 'llm_gateway.tokens', attributesProcessors: [createAllowListAttributesProcessor(['direction'])] }]
+  const { provider, collect } = newSdk(t, views)
+  const app = await start(t, { meterProvider: provider })
+  pass(app, settledRequest({ usage: { tokens: usage } }))
+  pass(app, settledRequest({ usage: { tokens: usage }, auth: { group: groupOf('other') } }))
+  t.strictSame(pointsOf((await collect()).get('llm_gateway.tokens')), [[{ direction: 'input' }, 34], [{ direction: 'output' }, 54]])
 })
 
 t.test('GenAI metrics of the published conventions', async (t) => {
