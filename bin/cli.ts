@@ -6,16 +6,16 @@ import { configErrorOf, configFile, demoFile } from '../plugins/standalone/confi
 import { helpOf, unknownCommand } from './help.js'
 import { UsageError, type Command, type Io } from './io.js'
 
-const commands = new Map<string, Command>(Object.entries({
-  start: async (...given) => await (await import('./commands/start.js')).start(...given),
-  check: async (...given) => await (await import('./commands/check.js')).check(...given),
-  init: async (...given) => await (await import('./commands/init.js')).init(...given),
-  doctor: async (...given) => await (await import('./commands/doctor.js')).doctor(...given),
-  keys: async (...given) => await (await import('./commands/keys.js')).keys(...given),
-  usage: async (...given) => await (await import('./commands/usage.js')).usage(...given),
-  prices: async (...given) => await (await import('./commands/prices.js')).prices(...given),
-  upstreams: async (...given) => await (await import('./commands/upstreams.js')).upstreams(...given),
-} satisfies Record<string, Command>))
+const commands = new Map<string, () => Promise<Command>>(Object.entries({
+  start: async () => (await import('./commands/start.js')).start,
+  check: async () => (await import('./commands/check.js')).check,
+  init: async () => (await import('./commands/init.js')).init,
+  doctor: async () => (await import('./commands/doctor.js')).doctor,
+  keys: async () => (await import('./commands/keys.js')).keys,
+  usage: async () => (await import('./commands/usage.js')).usage,
+  prices: async () => (await import('./commands/prices.js')).prices,
+  upstreams: async () => (await import('./commands/upstreams.js')).upstreams,
+}))
 
 /** Resolves with the exit code: 0 done, 1 failed, 2 the command line is wrong. */
 export async function run (args: readonly string[], io: Io): Promise<number> {
@@ -33,7 +33,7 @@ export async function run (args: readonly string[], io: Io): Promise<number> {
   const { config, url } = parseArgs({ args: rest, strict: false, options: { config: { type: 'string' }, url: { type: 'string' } } }).values
   const file = configFile(typeof config === 'string' ? config : undefined, io.env)
   try {
-    const command = commands.get(name)
+    const command = await commands.get(name)?.()
     if (command === undefined) throw new UsageError(unknownCommand(name))
     if (file === '') throw new UsageError('--config is empty: it needs the name of a file')
     if (file === demoFile && name !== 'init' && url === undefined && !io.primary && existsSync('gateway.yaml')) {
