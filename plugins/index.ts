@@ -135,15 +135,12 @@ async function registerParts (app: FastifyInstance, options: LlmGatewayOptions):
 
 /** Only the types are checked here, because Fastify takes `true` for no options. Each plugin checks its own options. */
 const known = {
-  ...each(['prefix', 'health', 'notes', 'groups', 'keys', 'lookup', 'store'], 'anything'),
-  ...each(['routes'], 'a boolean'),
-  ...each(['upstreams', 'pools', 'paths', 'auth', 'limits', 'validation', 'usage', 'prices', 'costs', 'labels'], 'an object'),
-  ...each(['console', 'forward'], 'an object'),
-  ...each(['metrics', 'log', 'tracing', 'overload'], 'an object or false'),
-}
-
-function each<Check extends string> (names: readonly string[], check: Check): Record<string, Check> {
-  return Object.fromEntries(names.map((name) => [name, check]))
+  anything: ['prefix', 'health', 'notes', 'groups', 'keys', 'lookup', 'store'],
+  'a boolean': ['routes'],
+  'an object': [
+    'upstreams', 'pools', 'paths', 'auth', 'limits', 'validation', 'usage', 'prices', 'costs', 'labels', 'console', 'forward',
+  ],
+  'an object or false': ['metrics', 'log', 'tracing', 'overload'],
 }
 
 /** Price factors by upstream, for regions and contracts that replies do not mention. */

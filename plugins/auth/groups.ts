@@ -63,14 +63,9 @@ function readGroup (id: string, options: GroupOptions): Group {
   const at = `groups.${id}`
   // By name, too: a misspelled `thirdParty` or `models` would leave a group open.
   checkOptions(at, options, {
-    protocols: 'anything',
-    upstream: 'anything',
-    routes: 'anything',
-    thirdParty: 'a boolean',
-    models: 'anything',
-    limits: 'an object',
-    onStoreFailure: 'anything',
-    labels: 'an object',
+    anything: ['protocols', 'upstream', 'routes', 'models', 'onStoreFailure'],
+    'a boolean': ['thirdParty'],
+    'an object': ['limits', 'labels'],
   })
   checkChoice(`${at}.onStoreFailure`, options.onStoreFailure, ['closed', 'local'])
   const { protocols, upstream = null, routes = [], thirdParty = true, models, limits = {}, onStoreFailure = 'closed', labels } = options
@@ -102,7 +97,7 @@ function checkRoutes (at: string, routes: unknown): void {
   if (!Array.isArray(routes)) throw new OptionError(at, 'must be a list')
   routes.forEach((route: unknown, i) => {
     const own = `${at}[${i}]`
-    checkOptions(own, Object(route), { models: 'anything', upstream: 'a string' })
+    checkOptions(own, Object(route), { anything: ['models'], 'a string': ['upstream'] })
     const { models, upstream } = Object(route)
     const areNames = Array.isArray(models) && models.length > 0 && models.every((name) => typeof name === 'string' && name !== '')
     if (!areNames) throw new OptionError(`${own}.models`, 'must be a list of names, with * for any part of one')

@@ -66,14 +66,9 @@ export function readKeys (keys: readonly KeyOptions[], groups: ReadonlyMap<strin
 
 function readKey (at: string, options: KeyOptions, groups: ReadonlyMap<string, Group>): Key {
   checkOptions(at, options, {
-    id: 'anything',
-    group: 'anything',
-    secret: 'anything',
-    hash: 'anything',
-    expires: 'anything',
-    disabled: 'a boolean',
-    limits: 'an object',
-    labels: 'an object',
+    anything: ['id', 'group', 'secret', 'hash', 'expires'],
+    'a boolean': ['disabled'],
+    'an object': ['limits', 'labels'],
   })
   const { id, group, expires, disabled = false, limits = {}, labels } = options
   if (typeof id !== 'string' || id === '') throw new OptionError(`${at}.id`, 'must be a string')

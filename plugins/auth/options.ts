@@ -102,25 +102,17 @@ export function checkAuthOptions (options: AuthOptions): KeyCacheOptions {
   const { groups, keys = [], store, lookup, ...own } = options
   checkSources(groups, keys, store, lookup)
   checkOptions('auth', own, {
-    lookupTimeoutMs: 'a whole number of at least 1',
-    cache: 'an object',
-    failures: 'an object or false',
-    conflict: 'anything',
-    optionalSources: 'anything',
-    unknown: 'anything',
-    versions: 'an object',
+    'a whole number of at least 1': ['lookupTimeoutMs'],
+    'an object': ['cache', 'versions'],
+    'an object or false': ['failures'],
+    anything: ['conflict', 'optionalSources', 'unknown'],
   })
   const { cache = {}, optionalSources = [], versions = {} } = own
   checkChoice('auth.conflict', options.conflict, ['first', 'reject'])
   checkChoice('auth.unknown', options.unknown, ['refuse', 'leave'])
   checkOptions('auth.cache', cache, {
-    max: 'a whole number of at least 1',
-    ttlMs: 'a whole number of at least 0',
-    negativeMax: 'a whole number of at least 1',
-    negativeTtlMs: 'a whole number of at least 0',
-    staleMs: 'a whole number of at least 0',
-    maxLoads: 'a whole number of at least 1',
-    maxLoadsPerSecond: 'a whole number of at least 1',
+    'a whole number of at least 1': ['max', 'negativeMax', 'maxLoads', 'maxLoadsPerSecond'],
+    'a whole number of at least 0': ['ttlMs', 'negativeTtlMs', 'staleMs'],
   })
   if (options.failures) checkFailures(options.failures)
   if (!Array.isArray(optionalSources)) throw new OptionError('auth.optionalSources', 'must be a list')
@@ -144,7 +136,7 @@ function checkSources (groups: unknown, keys: unknown, store: unknown, lookup: u
 }
 
 function checkFailures (failures: Partial<FailureOptions>): void {
-  checkOptions('auth.failures', failures, { perMinute: 'a whole number of at least 1', maxAddresses: 'a whole number of at least 1' })
+  checkOptions('auth.failures', failures, { 'a whole number of at least 1': ['perMinute', 'maxAddresses'] })
   if (failures.perMinute === undefined) throw new OptionError('auth.failures.perMinute', 'is required')
 }
 

@@ -39,12 +39,12 @@ export function hostsOf ({ listen, hosts }: ConsoleOptions): readonly string[] |
 
 /** Throws `LLM_GATEWAY_OPTION`. One of `path` and `listen` is required. */
 export function checkConsoleOptions (options: ConsoleOptions): void {
-  checkOptions('console', options, { path: 'a string', listen: 'an object', hosts: 'anything' })
+  checkOptions('console', options, { 'a string': ['path'], 'an object': ['listen'], anything: ['hosts'] })
   const { path, listen, hosts } = options
   checkHosts('console.hosts', hosts)
   if (path !== undefined && !/^\/[^?#%]+$/.test(path)) {
     throw new OptionError('console.path', 'must begin with a slash and go on, without ?, # and %')
   }
-  if (listen !== undefined) checkOptions('console.listen', listen, { port: 'a whole number of at least 0', host: 'a string' })
+  if (listen !== undefined) checkOptions('console.listen', listen, { 'a whole number of at least 0': ['port'], 'a string': ['host'] })
   if (path === undefined && listen?.port === undefined) throw new OptionError('console', 'needs a path or listen.port')
 }

@@ -48,7 +48,10 @@ interface CostRules {
 /** Throws `LLM_GATEWAY_OPTION`, or `LLM_GATEWAY_PRICES` if a price list is wrong. */
 export function readOptions (options: CostsOptions): CostRules {
   checkOptions('costs', options, {
-    currency: 'a string', files: 'anything', models: 'an object', unpriced: 'anything', header: 'a boolean', factors: 'an object',
+    'a string': ['currency'],
+    anything: ['files', 'unpriced'],
+    'an object': ['models', 'factors'],
+    'a boolean': ['header'],
   })
   const { currency, files = [], models, unpriced, header = false, factors = {} } = options
   if (!Array.isArray(files) || files.some((file) => typeof file !== 'string')) {

@@ -21,7 +21,7 @@ export type { ForwardOptions, TransportOptions } from './options.js'
 
 async function registerForward (app: FastifyInstance, options: ForwardOptions & { prefix?: string }): Promise<void> {
   const { prefix = '', ...own } = options
-  checkTransport('forward', own, { routes: 'a boolean' })
+  checkTransport('forward', own, ['routes'])
   const { routes = true, ...transport } = own
   const unread = routes ? [] : Object.keys(given(transport))
   if (unread.length > 0) app.log.warn(`with routes: false nothing reads ${unread.join(', ')}: give them to proxyOptions() of your mount`)

@@ -74,26 +74,21 @@ export const transportDefaults: Omit<DispatcherOptions, 'drain'> = {
 }
 
 const transportChecks = {
-  connections: 'a whole number of at least 1',
-  maxQueued: 'a whole number of at least 0',
-  queueMs: 'a whole number of 1 to 2147483647',
-  headersTimeoutMs: 'a whole number of at least 0',
-  idleTimeoutMs: 'a whole number of 0 to 2147483647',
-  connectTimeoutMs: 'a whole number of at least 1',
-  keepAliveCommentMs: 'a whole number of 0 to 2147483647',
-  drain: 'an object',
-  tls: 'an object',
-} as const
+  'a whole number of at least 1': ['connections', 'connectTimeoutMs'],
+  'a whole number of at least 0': ['maxQueued', 'headersTimeoutMs'],
+  'a whole number of 1 to 2147483647': ['queueMs'],
+  'a whole number of 0 to 2147483647': ['idleTimeoutMs', 'keepAliveCommentMs'],
+  'an object': ['drain', 'tls'],
+}
 
 const drainChecks = {
-  maxMs: 'a whole number of 0 to 2147483647',
-  maxBytes: 'a whole number of at least 0',
-  maxConcurrent: 'a whole number of at least 0',
-} as const
+  'a whole number of 0 to 2147483647': ['maxMs'],
+  'a whole number of at least 0': ['maxBytes', 'maxConcurrent'],
+}
 
-/** Throws `LLM_GATEWAY_OPTION`, naming `plugin.option`. `more`: checks of further options. */
-export function checkTransport (plugin: string, options: TransportOptions, more: Readonly<Record<string, 'a boolean'>> = {}): void {
-  checkOptions(plugin, options, { ...transportChecks, ...more })
+/** Throws `LLM_GATEWAY_OPTION`, naming `plugin.option`. `flags`: further options, which are booleans. */
+export function checkTransport (plugin: string, options: TransportOptions, flags: readonly string[] = []): void {
+  checkOptions(plugin, options, { ...transportChecks, 'a boolean': flags })
   checkOptions(`${plugin}.drain`, options.drain ?? {}, drainChecks)
 }
 

@@ -17,7 +17,7 @@ export interface LabelsOptions {
 }
 
 async function registerLabels (app: FastifyInstance, options: LabelsOptions): Promise<void> {
-  checkOptions('labels', options, { header: 'a string' })
+  checkOptions('labels', options, { 'a string': ['header'] })
   const header = options.header?.toLowerCase()
   if (header === undefined) return
   if (!/^[a-z0-9-]+$/.test(header) || credentialHeaders.includes(header)) {

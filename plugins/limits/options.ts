@@ -83,14 +83,11 @@ const statuses: readonly unknown[] = [402, 403, 429]
 /** Throws `LLM_GATEWAY_OPTION`. */
 export function readOptions (options: LimitsOptions): Rules {
   checkOptions('limits', options, {
-    balances: 'an object',
-    ledger: 'an object',
-    balanceStatus: 'anything',
-    authorize: 'a function',
-    onBudget: 'a function',
-    maxOutputTokens: 'an object',
-    maxInputTokens: 'a whole number of at least 0',
-    leasePercent: 'a whole number of at least 1',
+    'an object': ['balances', 'ledger', 'maxOutputTokens'],
+    anything: ['balanceStatus'],
+    'a function': ['authorize', 'onBudget'],
+    'a whole number of at least 0': ['maxInputTokens'],
+    'a whole number of at least 1': ['leasePercent'],
   })
   const {
     balances, ledger = null, balanceStatus = 403, authorize = null, maxOutputTokens = {}, maxInputTokens = 200_000, leasePercent = 5,
@@ -101,7 +98,7 @@ export function readOptions (options: LimitsOptions): Rules {
   if (!statuses.includes(balanceStatus)) throw new OptionError('limits.balanceStatus', 'must be 402, 403 or 429')
   if (leasePercent > 100) throw new OptionError('limits.leasePercent', 'must be at most 100')
   for (const [model, tokens] of Object.entries(maxOutputTokens)) {
-    checkOptions('limits.maxOutputTokens', { [model]: tokens }, { [model]: 'a whole number of at least 0' })
+    checkOptions('limits.maxOutputTokens', { [model]: tokens }, { 'a whole number of at least 0': [model] })
   }
   const { '*': otherOutput = 8_192, ...byModel } = maxOutputTokens
   const sizes = { maxInputTokens, otherOutput, outputByModel: new Map(Object.entries(byModel)) }

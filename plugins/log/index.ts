@@ -17,7 +17,7 @@ export interface LogOptions {
 }
 
 async function registerLog (app: FastifyInstance, options: LogOptions): Promise<void> {
-  checkOptions('log', options, { level: 'a string' })
+  checkOptions('log', options, { 'a string': ['level'] })
   const { level = 'info' } = options
   if (!levels.includes(level)) throw new OptionError('log.level', `must be one of ${levels.join(', ')}`)
   const gateway = joinGateway(app)

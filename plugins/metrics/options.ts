@@ -82,14 +82,9 @@ const semconvs: readonly unknown[] = ['legacy', 'next', 'both', 'off'] satisfies
 export function checkMetricsOptions (options: MetricsOptions): void {
   const { path, hosts, models, labels, semconv, ...others } = options
   checkOptions('metrics', others, {
-    registry: 'an object',
-    cells: 'an object',
-    process: 'a boolean',
-    maxModels: 'a whole number of at least 1',
-    maxLabelValues: 'a whole number of at least 1',
-    maxCells: 'a whole number of at least 1',
-    openTelemetry: 'a boolean',
-    meterProvider: 'an object',
+    'an object': ['registry', 'cells', 'meterProvider'],
+    'a boolean': ['process', 'openTelemetry'],
+    'a whole number of at least 1': ['maxModels', 'maxLabelValues', 'maxCells'],
   })
   checkMethods('metrics.meterProvider', others.meterProvider, ['getMeter'])
   checkMethods('metrics.registry', others.registry, ['getSingleMetric', 'registerMetric', 'metrics'])

@@ -43,13 +43,9 @@ export interface OverloadOptions {
 /** Throws `LLM_GATEWAY_OPTION` naming the option. */
 export function checkOverloadOptions (options: OverloadOptions): void {
   checkOptions('overload', options, {
-    maxLoopDelayMs: 'a whole number of at least 0',
-    maxHeapPercent: 'a whole number of at least 1',
-    maxConnections: 'a whole number of at least 1',
-    maxActive: 'a whole number of at least 1',
-    maxHeldBytes: 'a whole number of at least 1',
-    maxQueued: 'a whole number of at least 0',
-    queueMs: 'a whole number of 1 to 2147483647',
+    'a whole number of at least 0': ['maxLoopDelayMs', 'maxQueued'],
+    'a whole number of at least 1': ['maxHeapPercent', 'maxConnections', 'maxActive', 'maxHeldBytes'],
+    'a whole number of 1 to 2147483647': ['queueMs'],
   })
   if (Number(options.maxHeapPercent) > 100) throw new OptionError('overload.maxHeapPercent', 'must be at most 100')
 }

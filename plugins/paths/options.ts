@@ -16,7 +16,7 @@ export interface PathsOptions {
 
 /** Throws `LLM_GATEWAY_OPTION`, naming `plugin.option`. */
 export function checkPathOptions (plugin: string, options: { readonly prefix?: unknown, readonly unknown?: unknown }): void {
-  checkOptions(plugin, options, { prefix: 'anything', unknown: 'anything' })
+  checkOptions(plugin, options, { anything: ['prefix', 'unknown'] })
   const { prefix = '', unknown } = options
   if (typeof prefix !== 'string' || !/^(?:\/[\w.~-]+)*\/?$/.test(prefix)) {
     throw new OptionError(`${plugin}.prefix`, 'must be a path such as /llm')

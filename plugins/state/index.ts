@@ -27,26 +27,16 @@ type Clock = (() => number) | undefined
 const defaults = { path: './data', prefix: 'llm-gateway', holdTtlMs: 60_000 }
 
 const stateChecks = {
-  engine: 'anything',
-  path: 'a string',
-  url: 'a string',
-  password: 'an object',
-  cluster: 'a boolean',
-  sentinel: 'an object',
-  prefix: 'a string',
-  commandTimeoutMs: 'a whole number of 1 to 2147483647',
-  holdTtlMs: 'a whole number of 1 to 2147483647',
-  ledger: 'an object',
-  usageStore: 'an object',
-} as const
+  anything: ['engine'],
+  'a string': ['path', 'url', 'prefix'],
+  'an object': ['password', 'sentinel', 'ledger', 'usageStore'],
+  'a boolean': ['cluster'],
+  'a whole number of 1 to 2147483647': ['commandTimeoutMs', 'holdTtlMs'],
+}
 
 const redisOnly = ['url', 'password', 'cluster', 'sentinel', 'prefix', 'commandTimeoutMs'] as const
 
-const ledgerChecks = {
-  maxFileBytes: 'a whole number of at least 1',
-  maxFileAgeMs: 'a whole number of at least 1',
-  keepMs: 'a whole number of at least 1',
-} as const
+const ledgerChecks = { 'a whole number of at least 1': ['maxFileBytes', 'maxFileAgeMs', 'keepMs'] }
 
 /**
  * Opens the engine that a configuration names. Rejects with `LLM_GATEWAY_OPTION` for a wrong option, with `LLM_GATEWAY_MISSING_PEER` if the
@@ -129,7 +119,7 @@ async function openEngine (config: StateConfig, now?: Clock): Promise<Opened> {
 
 function checkSentinel ({ sentinel, cluster }: StateConfig): void {
   if (sentinel === undefined) return
-  checkOptions('state.sentinel', sentinel, { name: 'a string', password: 'an object' })
+  checkOptions('state.sentinel', sentinel, { 'a string': ['name'], 'an object': ['password'] })
   if (sentinel.name === undefined) throw new OptionError('state.sentinel.name', 'is required')
   if (cluster === true) throw new OptionError('state.sentinel', 'has no place beside cluster')
 }

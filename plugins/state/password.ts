@@ -13,7 +13,7 @@ export type Password = () => string
 /** Null if none is configured. Throws `LLM_GATEWAY_OPTION` if the file cannot be read or is empty. */
 export function readPassword (option: string, given: PasswordFile | undefined): Password | null {
   if (given === undefined) return null
-  checkOptions(option, given, { file: 'a string' })
+  checkOptions(option, given, { 'a string': ['file'] })
   const { file } = given
   let last = ''
   const read = (): void => { last = readPlainFileNow(file).trim() || last }

@@ -25,7 +25,7 @@ export interface TracingOptions {
 }
 
 async function registerTracing (app: FastifyInstance, options: TracingOptions): Promise<void> {
-  checkOptions('tracing', options, { tracerProvider: 'an object', baggage: 'a boolean' })
+  checkOptions('tracing', options, { 'an object': ['tracerProvider'], 'a boolean': ['baggage'] })
   const { tracerProvider, baggage = false } = options
   checkMethods('tracing.tracerProvider', tracerProvider, ['getTracer'])
   const gateway = joinGateway(app)

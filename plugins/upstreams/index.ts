@@ -31,7 +31,7 @@ import { upstreamWarnings } from './warnings.js'
 export type { PoolOptions, UpstreamOptions, UpstreamsOptions } from './options.js'
 
 async function registerUpstreams (app: FastifyInstance, options: UpstreamsOptions): Promise<void> {
-  checkOptions('upstreams', options, { upstreams: 'an object', pools: 'an object', health: 'an object', notes: 'an object' })
+  checkOptions('upstreams', options, { 'an object': ['upstreams', 'pools', 'health', 'notes'] })
   checkMethods('upstreams.notes', options.notes, ['read', 'write'])
   const gateway = joinGateway(app)
   gateway.notes = options.notes ?? null

@@ -32,21 +32,14 @@ export const poolDefaults: Required<Omit<PoolOptions, 'members'>> = {
 }
 
 const known = {
-  members: 'anything',
-  attempts: 'a whole number of at least 1',
-  retryOn: 'anything',
-  affinity: 'anything',
-  affinityTtlMs: 'a whole number of at least 1',
-  attemptTimeoutMs: 'a whole number of at least 1',
-  deadlineMs: 'a whole number of at least 1',
-} as const
+  anything: ['members', 'retryOn', 'affinity'],
+  'a whole number of at least 1': ['attempts', 'affinityTtlMs', 'attemptTimeoutMs', 'deadlineMs'],
+}
 
 const memberChecks = {
-  upstream: 'anything',
-  weight: 'a whole number of at least 1',
-  concurrency: 'a whole number of at least 1',
-  tier: 'a whole number of at least 1',
-} as const
+  anything: ['upstream'],
+  'a whole number of at least 1': ['weight', 'concurrency', 'tier'],
+}
 
 /** Throws `LLM_GATEWAY_OPTION` naming the field. */
 export function readPools (

@@ -6,17 +6,10 @@ import type { UpstreamOptions } from './options.js'
 import { fileSecret, fixedSecret, functionSecret, isSecret } from './secret.js'
 
 const known = {
-  url: 'anything',
-  path: 'anything',
-  query: 'an object',
-  headers: 'an object',
-  credentialHeader: 'a string',
-  credential: 'anything',
-  priceFactor: 'anything',
-  models: 'an object',
-  account: 'a string',
-  protocols: 'anything',
-} as const
+  anything: ['url', 'path', 'credential', 'priceFactor', 'protocols'],
+  'an object': ['query', 'headers', 'models'],
+  'a string': ['credentialHeader', 'account'],
+}
 
 /** Headers that the transport sets itself, or that belong to one connection (RFC 9110 7.6.1). */
 const fixedHeaders: ReadonlySet<string> = new Set([
@@ -94,7 +87,7 @@ function readSecret (at: string, options: UpstreamOptions): Secret {
   if (!('credential' in options) || credential === 'forward') return fixedSecret(null)
   if (typeof credential === 'function') return functionSecret(credential)
   if (typeof credential === 'object' && credential !== null) {
-    checkOptions(at, credential, { file: 'a string' })
+    checkOptions(at, credential, { 'a string': ['file'] })
     if (credential.file === undefined) throw new OptionError(`${at}.file`, 'is required')
     return fileSecret(credential.file)
   }

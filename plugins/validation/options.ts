@@ -63,11 +63,8 @@ const fewValues = 8_192
 /** Throws `LLM_GATEWAY_OPTION` naming the wrong option. */
 export function readOptions (options: ValidationOptions): Rules {
   checkOptions('validation', options, {
-    maxBodyBytes: 'a whole number of at least 1',
-    maxBodyBytesByEndpoint: 'an object',
-    schemas: 'an object',
-    maxDepth: 'a whole number of at least 1',
-    maxValues: 'a whole number of at least 1',
+    'a whole number of at least 1': ['maxBodyBytes', 'maxDepth', 'maxValues'],
+    'an object': ['maxBodyBytesByEndpoint', 'schemas'],
   })
   const { maxBodyBytes = defaultMaxBodyBytes, maxBodyBytesByEndpoint = {}, schemas = {} } = options
   const { maxDepth = defaultMaxDepth, maxValues = defaultMaxValues } = options
@@ -82,4 +79,4 @@ export function readOptions (options: ValidationOptions): Rules {
   }
 }
 
-const byEndpoint = Object.fromEntries(endpointIds.map((id) => [id, 'a whole number of at least 1' as const]))
+const byEndpoint = { 'a whole number of at least 1': endpointIds }

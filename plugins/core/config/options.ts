@@ -28,15 +28,14 @@ export const MissingPeerError = createError<[string, string]>(
   'LLM_GATEWAY_MISSING_PEER', '%s needs a package that is not installed: npm install %s', 500
 )
 
-type Check =
-  | 'a string' | 'a boolean' | 'a function' | 'an object' | 'an object or false' | 'a whole number of at least 0'
-  | 'a whole number of at least 1' | 'a whole number of 0 to 2147483647' | 'a whole number of 1 to 2147483647'
+type Check = (value: unknown) => boolean
 
-function isWhole (least: number, most = Infinity): (value: unknown) => boolean {
+function isWhole (least: number, most = Infinity): Check {
   return (value) => Number.isSafeInteger(value) && Number(value) >= least && Number(value) <= most
 }
 
-const checks: Readonly<Record<Check, (value: unknown) => boolean>> = {
+const checks = {
+  anything: () => true,
   'a string': (value) => typeof value === 'string' && value !== '',
   'a boolean': (value) => typeof value === 'boolean',
   'a function': (value) => typeof value === 'function',
@@ -46,13 +45,16 @@ const checks: Readonly<Record<Check, (value: unknown) => boolean>> = {
   'a whole number of at least 1': isWhole(1),
   'a whole number of 0 to 2147483647': isWhole(0, longestTimerMs),
   'a whole number of 1 to 2147483647': isWhole(1, longestTimerMs),
-}
+} satisfies Record<string, Check>
 
-type OptionTable = Readonly<Record<string, Check | 'anything'>>
+/** Names of options, by what they must be. */
+type OptionTable = Readonly<Partial<Record<keyof typeof checks, readonly string[]>>>
+
+const checksByWords: ReadonlyMap<string, Check> = new Map(Object.entries(checks))
 
 /**
- * Checks a plugin's options against a table of their types; an absent option is valid, an unknown one is not. Throws `LLM_GATEWAY_OPTION`,
- * naming `plugin.option`, and every other wrong option.
+ * Checks a plugin's options against a table of what they must be; an absent option is valid, an unknown one is not. Throws
+ * `LLM_GATEWAY_OPTION`, naming `plugin.option`, and every other wrong option.
  */
 export function checkOptions (plugin: string, options: object, table: OptionTable): void {
   if (!isObject(options)) throw new OptionError(plugin, 'must be an object')
@@ -66,9 +68,9 @@ export function checkOptions (plugin: string, options: object, table: OptionTabl
 }
 
 function mistakeIn (name: string, value: unknown, table: OptionTable): string | null {
-  const check = Object.hasOwn(table, name) ? table[name] : undefined
-  if (check === undefined) return `is not known${didYouMean(name, Object.keys(table))}`
-  return value === undefined || check === 'anything' || checks[check](value) ? null : `must be ${check}`
+  const [words] = Object.entries(table).find(([, names]) => names.includes(name)) ?? []
+  if (words === undefined) return `is not known${didYouMean(name, Object.values(table).flat())}`
+  return value === undefined || checksByWords.get(words)?.(value) === true ? null : `must be ${words}`
 }
 
 /** Throws `LLM_GATEWAY_OPTION` if the value lacks a required method: for example a whole state in place of its keys. */

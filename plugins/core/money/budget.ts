@@ -25,7 +25,7 @@ export function checkBudgets (at: string, budgets: unknown): void {
   const seen = new Set<string>()
   for (const [index, budget] of budgets.entries()) {
     const place = `${at}[${index}]`
-    checkOptions(place, budget, { cost: 'anything', tokens: 'anything', period: 'anything', timezone: 'a string' })
+    checkOptions(place, budget, { anything: ['cost', 'tokens', 'period'], 'a string': ['timezone'] })
     const name = checkBudget(place, budget)
     if (seen.has(name)) throw new OptionError(place, 'has the unit, the period and the time zone of another one')
     seen.add(name)

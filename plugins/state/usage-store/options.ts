@@ -41,12 +41,10 @@ const defaults = { schema: 'llm_gateway', intervalMs: 1_000, timeoutMs: 30_000, 
 /** Throws `LLM_GATEWAY_OPTION` naming the wrong option. */
 export function readUsageStore (config: UsageStoreConfig): UsageStoreRules {
   checkOptions('state.usageStore', config, {
-    url: 'a string',
-    password: 'an object',
-    schema: 'a string',
-    intervalMs: 'a whole number of 1 to 2147483647',
-    timeoutMs: 'a whole number of 1 to 2147483647',
-    keepMs: 'a whole number of at least 1',
+    'a string': ['url', 'schema'],
+    'an object': ['password'],
+    'a whole number of 1 to 2147483647': ['intervalMs', 'timeoutMs'],
+    'a whole number of at least 1': ['keepMs'],
   })
   const { url } = config
   const rules = withDefaults(defaults, config)
