@@ -4,7 +4,7 @@ import { Exchange } from './exchange.js'
 import type { ExchangeContext, ExchangeDone, Transport } from './exchange-context.js'
 import { readHeaders, type Headers } from './raw-headers.js'
 import { isCoded, isPage, isUncompressed } from './reply-headers.js'
-import { patternOf, PieceMask } from './secret-mask.js'
+import { PieceMask, SecretSearch } from './secret-mask.js'
 import { saidBy } from './unpacked.js'
 import { secretsOf, type MountRequest } from './upstream-secrets.js'
 
@@ -147,22 +147,18 @@ export class GuardedExchange extends Exchange {
   #safe (raw: Buffer[]): Buffer[] {
     const secrets = this.#secrets()
     if (secrets.length === 0) return raw
-    const pattern = patternOf(secrets)
-    return raw.filter((_, at) => textOf(raw.slice(at - at % 2, at - at % 2 + 2)).search(pattern) === -1)
+    const search = new SecretSearch(secrets)
+    return raw.filter((_, at) => !search.isIn(Buffer.concat(raw.slice(at - at % 2, at - at % 2 + 2))))
   }
 
   #tells ({ raw, body, headers }: Held): boolean {
     const secrets = this.#secrets()
     if (secrets.length === 0) return false
     const plain = saidBy(Buffer.concat(body), headers)
-    return plain === null || textOf([...raw, plain]).search(patternOf(secrets)) !== -1
+    return plain === null || new SecretSearch(secrets).isIn(Buffer.concat([...raw, plain]))
   }
 
   #secrets (): string[] {
     return secretsOf(this.context.destination?.upstreams ?? [], this.#calls, this.#mount)
   }
-}
-
-function textOf (pieces: readonly Buffer[]): string {
-  return Buffer.concat(pieces).toString('latin1')
 }

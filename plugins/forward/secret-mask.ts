@@ -1,46 +1,73 @@
-/** Finds secrets in what an upstream says: literal, or as JSON and URLs may escape them. */
+/** Finds secrets in what an upstream says: literal, in hex or base64, or as JSON, URLs and HTML may escape them. */
 import { lineFeed } from '../core/body/bytes.js'
+import { unescaped } from './unescaped.js'
 
-/** Levels of escaping: JSON inside of JSON escapes the escapes again. */
-const maxEscapes = 3
-/** The longest way to write a letter: `\\\u002d`. */
-const bytesOfLetter = maxEscapes + 5
+/** The longest way to write a character: `\\\u0026amp;#x00002d;`. */
+const bytesOfLetter = 21
 
-/** Matches any of the secrets in a text with one character per byte. */
-export function patternOf (secrets: readonly string[]): RegExp {
-  return new RegExp(secrets.map((secret) => [...secret].map(anyWay).join('')).join('|'), 'g')
+/** A secret as it may be written besides its escapes. In base64 it may stand behind zero, one or two bytes of a group of three. */
+function formsOf (secret: string): string[] {
+  const bytes = Buffer.from(secret)
+  const hex = bytes.toString('hex')
+  const packed = [0, 1, 2].map((before) => {
+    const text = Buffer.concat([Buffer.alloc(before), bytes]).toString('base64url')
+    // Characters that hold bits of what stands around it are left out.
+    return text.slice(before === 0 ? 0 : before + 1, (before + bytes.length) % 3 === 0 ? undefined : -1)
+  })
+  return [secret, hex, hex.toUpperCase(), ...packed, ...packed.map((text) => text.replaceAll('-', '+').replaceAll('_', '/'))]
 }
 
-/**
- * One character in every form. JSON serializers escape more than they must: slashes, and what HTML could interpret, such as the `=` at the
- * end of a key. Any character may be percent-encoded.
- */
-function anyWay (letter: string): string {
-  const code = letter.charCodeAt(0).toString(16).replace(/[a-f]/g, (digit) => `[${digit}${digit.toUpperCase()}]`)
-  const plain = /\w/.test(letter) ? letter : `\\\\{0,${maxEscapes}}\\${letter}`
-  return `(?:${plain}|\\\\{1,${maxEscapes}}u00${code}|%${code})`
+/** Of bytes as they come, and without their escapes. */
+export class SecretSearch {
+  /** More than any form of any of the secrets takes. */
+  readonly maxBytes: number
+  readonly #forms: readonly string[]
+
+  constructor (secrets: readonly string[]) {
+    this.#forms = [...new Set(secrets.flatMap(formsOf))]
+    this.maxBytes = bytesOfLetter * Math.max(...secrets.map(({ length }) => length))
+  }
+
+  isIn (bytes: Buffer): boolean {
+    return this.#isPlainlyIn(bytes) || this.#isPlainlyIn(unescaped(bytes))
+  }
+
+  /** The bytes with each secret replaced by as many asterisks. */
+  masked (bytes: Buffer): Buffer {
+    if (!this.isIn(bytes)) return bytes
+    const out = Buffer.from(bytes)
+    const starts: number[] = []
+    const text = bytes.toString('latin1')
+    const plain = unescaped(bytes, starts).toString('latin1')
+    for (const form of this.#forms) {
+      forEach(text, form, (from, to) => out.fill('*', from, to))
+      forEach(plain, form, (from, to) => out.fill('*', starts[from], starts[to]))
+    }
+    return out
+  }
+
+  #isPlainlyIn (bytes: Buffer): boolean {
+    const text = bytes.toString('latin1')
+    return this.#forms.some((form) => text.includes(form))
+  }
 }
 
-/** The bytes with each secret replaced by as many asterisks. */
-function masked (bytes: Buffer, pattern: RegExp): Buffer {
-  const text = bytes.toString('latin1')
-  return text.search(pattern) === -1 ? bytes : Buffer.from(text.replace(pattern, (found) => '*'.repeat(found.length)), 'latin1')
+function forEach (text: string, part: string, visit: (from: number, to: number) => void): void {
+  for (let at = text.indexOf(part); at !== -1; at = text.indexOf(part, at + part.length)) visit(at, at + part.length)
 }
 
 /** Masks bytes that come in pieces. The last bytes are held back, because a secret may begin there; no secret spans lines. */
 export class PieceMask {
-  readonly #pattern: RegExp
-  readonly #waitingBytes: number
+  readonly #search: SecretSearch
   #waiting: Buffer = Buffer.alloc(0)
 
   constructor (secrets: readonly string[]) {
-    this.#pattern = patternOf(secrets)
-    this.#waitingBytes = bytesOfLetter * Math.max(...secrets.map(({ length }) => length))
+    this.#search = new SecretSearch(secrets)
   }
 
   push (piece: Buffer): Buffer {
-    const bytes = masked(Buffer.concat([this.#waiting, piece]), this.#pattern)
-    const at = Math.max(0, bytes.length - this.#waitingBytes, bytes.lastIndexOf(lineFeed) + 1)
+    const bytes = this.#search.masked(Buffer.concat([this.#waiting, piece]))
+    const at = Math.max(0, bytes.length - this.#search.maxBytes, bytes.lastIndexOf(lineFeed) + 1)
     this.#waiting = bytes.subarray(at)
     return bytes.subarray(0, at)
   }

@@ -63,6 +63,15 @@ async function places (t: Test, upstream: Upstream): Promise<Record<string, Fast
   return apps
 }
 
+function packedIn (form: 'base64' | 'base64url', before: string): string {
+  return Buffer.from(`${before}${canary}?>~`).toString(form)
+}
+
+/** Each character that is no letter. */
+function escapedBy (escape: (code: number) => string): string {
+  return canary.replaceAll(/\W/g, (letter) => escape(letter.charCodeAt(0)))
+}
+
 const echoes: Record<string, Script> = {
   plainly: { body: told },
   'in pieces': { body: told, split: 'bytes' },
@@ -80,6 +89,18 @@ const echoes: Record<string, Script> = {
   'with slashes escaped': { body: JSON.stringify(told).replaceAll('/', '\\/') },
   'with letters escaped': { body: JSON.stringify(told).replaceAll('-', '\\u002d').replaceAll('+', '\\u002B') },
   'percent-encoded': { body: { error: { message: `https://provider?key=${encodeURIComponent(canary)}` } } },
+  'percent-encoded twice': { body: { error: { message: encodeURIComponent(encodeURIComponent(canary)) } } },
+  'in hex': { body: { error: { message: Buffer.from(canary).toString('hex') } } },
+  'in capital hex': { body: { error: { message: Buffer.from(canary).toString('hex').toUpperCase() } } },
+  ...Object.fromEntries(['', 'a', 'ab', 'abc'].flatMap((before) => (['base64', 'base64url'] as const).map((form): [string, Script] => {
+    return [`in ${form} behind ${before.length} bytes`, { body: { error: { message: packedIn(form, before) } } }]
+  }))),
+  'in base64 with slashes escaped': { body: JSON.stringify({ error: { message: packedIn('base64', '?') } }).replaceAll('/', '\\/') },
+  'as entities of decimals': { body: { error: { message: escapedBy((code) => `&#${code};`) } } },
+  'as entities of hex': { body: { error: { message: escapedBy((code) => `&#x00${code.toString(16).toUpperCase()};`) } } },
+  'as entities in JSON': { body: { error: { message: escapedBy((code) => `\\u0026#${code};`) } } },
+  'as entities of entities': { body: { error: { message: escapedBy((code) => `&amp;#${code};`) } } },
+  'as a program prints it': { body: { error: { message: escapedBy((code) => `\\x${code.toString(16)}`) } } },
   'on a page': { body: `<p>Redirecting to https://provider?key=${canary}</p>`, headers: { 'content-type': 'text/html' } },
   'in a header': { headers: { 'x-echo': canary }, body: { error: { message: 'no' } } },
   'on a page and in headers that are for clients': {
