@@ -1,11 +1,11 @@
 /** Credential -> digest -> key -> group, before the body is read (docs/security.md). */
 import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
-import fp from 'fastify-plugin'
 import type { GatewayError } from '../core/errors/gateway-error.js'
 import { refuse } from '../core/errors/refuse.js'
 import { dropCredentials } from '../core/door/carriers.js'
 import { meet } from '../core/door/door.js'
 import { joinGateway, type Gateway } from '../core/gateway.js'
+import { gatewayPlugin } from '../core/gateway-plugin.js'
 import { refuseOutside, refuseSecond } from '../core/host/gateway-scope.js'
 import { modelCallOf, type ModelCall } from '../core/call/model-call.js'
 import { unguardedMount } from '../core/config/options.js'
@@ -107,4 +107,4 @@ function refuseUnguarded (app: FastifyInstance, gateway: Gateway): void {
 }
 
 /** Who calls: 401 for a wrong or missing credential, 403 for what its group does not allow, 503 where keys cannot be checked. */
-export const auth: FastifyPluginAsync<AuthOptions> = fp(registerAuth, { fastify: '5.x', name: 'llm-gateway-auth' })
+export const auth: FastifyPluginAsync<AuthOptions> = gatewayPlugin('auth', registerAuth)

@@ -1,8 +1,8 @@
 import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
 import Fastify from 'fastify'
-import fp from 'fastify-plugin'
 import { OptionError } from '../core/config/options.js'
 import { joinGateway } from '../core/gateway.js'
+import { gatewayPlugin } from '../core/gateway-plugin.js'
 import { mergedStatus, type UpstreamsStatus } from '../core/upstream/upstream-status.js'
 import type { CostDays } from './cost-days.js'
 import { checkConsoleOptions, hostsOf, type ConsoleOptions } from './options.js'
@@ -46,4 +46,4 @@ async function registerConsole (app: FastifyInstance, options: ConsoleOptions): 
  * A page for people without Grafana: shows the metrics live, from the same cells. Off unless registered. It asks for no credential, so put
  * it where callers cannot reach it: on a listener of its own, or at a path that you protect.
  */
-export const consolePage: FastifyPluginAsync<ConsoleOptions> = fp(registerConsole, { fastify: '5.x', name: 'llm-gateway-console' })
+export const consolePage: FastifyPluginAsync<ConsoleOptions> = gatewayPlugin('console', registerConsole)

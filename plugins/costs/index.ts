@@ -1,8 +1,8 @@
 import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
-import fp from 'fastify-plugin'
 import { gatewayError } from '../core/errors/gateway-error.js'
 import { refuse } from '../core/errors/refuse.js'
 import { joinGateway } from '../core/gateway.js'
+import { gatewayPlugin } from '../core/gateway-plugin.js'
 import { modelCallOf } from '../core/call/model-call.js'
 import { atMost } from './at-most.js'
 import { addCostHeader } from './cost-header.js'
@@ -48,4 +48,4 @@ async function registerCosts (app: FastifyInstance, options: CostsOptions): Prom
  * Computes the exact cost of each request: its tokens and everything else that its reply counts, at the prices of the model that replied.
  * Prices are those of the lists at the time at which the request arrived; a request keeps the lists that it began with.
  */
-export const costs: FastifyPluginAsync<CostsOptions> = fp(registerCosts, { fastify: '5.x', name: 'llm-gateway-costs' })
+export const costs: FastifyPluginAsync<CostsOptions> = gatewayPlugin('costs', registerCosts)

@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
-import fp from 'fastify-plugin'
 import { joinGateway } from '../core/gateway.js'
+import { gatewayPlugin } from '../core/gateway-plugin.js'
 import { parseJson } from '../core/body/parse-json.js'
 import { identify, identifyFirst } from '../core/call/identify.js'
 import { ModelCall, modelCallOf } from '../core/call/model-call.js'
@@ -65,4 +65,4 @@ function native (llm: ModelCall, request: FastifyRequest, reply: FastifyReply, f
  * Makes every failure on a model route use the error format of the caller's protocol, in place of the formats of Fastify, a host's mount or
  * a silent upstream (docs/errors.md). Also adds the request ids to every reply.
  */
-export const errors: FastifyPluginAsync = fp(registerErrors, { fastify: '5.x', name: 'llm-gateway-errors' })
+export const errors: FastifyPluginAsync = gatewayPlugin('errors', registerErrors)

@@ -1,11 +1,11 @@
 import { performance } from 'node:perf_hooks'
 import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
-import fp from 'fastify-plugin'
 import { collectBody, declaredLength } from '../core/body/collect-body.js'
 import { gatewayError } from '../core/errors/gateway-error.js'
 import { nativeErrorHandler } from './error-handler.js'
 import { refuse } from '../core/errors/refuse.js'
 import { isLetIn, joinGateway, type Gateway } from '../core/gateway.js'
+import { gatewayPlugin } from '../core/gateway-plugin.js'
 import { identifyFirst, refusalOf } from '../core/call/identify.js'
 import { refuseUrl } from '../core/door/refuse-url.js'
 import { modelCallOf, type ModelCall } from '../core/call/model-call.js'
@@ -98,6 +98,4 @@ function readBody (gateway: Gateway, request: FastifyRequest, payload: FastifyRe
  * Forwards requests to the upstream: the same bytes, one provider credential, cancelled when the caller leaves (docs/architecture.md).
  * Mounts a route for every endpoint; hosts that mount `@fastify/http-proxy` themselves spread `proxyOptions()` instead.
  */
-export const forward: FastifyPluginAsync<ForwardOptions & { prefix?: string }> = fp(registerForward, {
-  fastify: '5.x', name: 'llm-gateway-forward',
-})
+export const forward: FastifyPluginAsync<ForwardOptions & { prefix?: string }> = gatewayPlugin('forward', registerForward)

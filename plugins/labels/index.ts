@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
-import fp from 'fastify-plugin'
 import { joinGateway } from '../core/gateway.js'
+import { gatewayPlugin } from '../core/gateway-plugin.js'
 import { identifyFirst } from '../core/call/identify.js'
 import { readLabels } from '../core/config/labels.js'
 import { modelCallOf } from '../core/call/model-call.js'
@@ -42,4 +42,4 @@ function decoded (text: string): string {
 }
 
 /** Reads labels that callers give their requests in a header. The header is not sent upstream. */
-export const labels: FastifyPluginAsync<LabelsOptions> = fp(registerLabels, { fastify: '5.x', name: 'llm-gateway-labels' })
+export const labels: FastifyPluginAsync<LabelsOptions> = gatewayPlugin('labels', registerLabels)

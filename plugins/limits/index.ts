@@ -3,10 +3,10 @@
  * has no declared length: a place before it is read, its tokens after. Settled once, at the request's end, to what was really used.
  */
 import type { FastifyInstance, FastifyPluginAsync, FastifyReply } from 'fastify'
-import fp from 'fastify-plugin'
 import type { GatewayError } from '../core/errors/gateway-error.js'
 import { refuse } from '../core/errors/refuse.js'
 import { joinGateway, type Gateway } from '../core/gateway.js'
+import { gatewayPlugin } from '../core/gateway-plugin.js'
 import { modelCallOf, type ModelCall } from '../core/call/model-call.js'
 import { writeLog } from '../core/write-log.js'
 import type { LostListener } from '../core/balances/types.js'
@@ -145,6 +145,4 @@ function follow (
  * What a key and its group may still spend: requests, tokens, a balance, budgets (docs/keys-and-limits.md). Registered after auth, which
  * knows whose request it is.
  */
-export const limits: FastifyPluginAsync<LimitsOptions> = fp(registerLimits, {
-  fastify: '5.x', name: 'llm-gateway-limits', dependencies: ['llm-gateway-auth'],
-})
+export const limits: FastifyPluginAsync<LimitsOptions> = gatewayPlugin('limits', registerLimits, ['auth'])

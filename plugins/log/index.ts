@@ -1,7 +1,7 @@
 import type { FastifyBaseLogger, FastifyInstance, FastifyPluginAsync } from 'fastify'
-import fp from 'fastify-plugin'
 import { checkOptions, OptionError } from '../core/config/options.js'
 import { joinGateway } from '../core/gateway.js'
+import { gatewayPlugin } from '../core/gateway-plugin.js'
 import { identifyFirst } from '../core/call/identify.js'
 import { writeLog } from '../core/write-log.js'
 import { refusedUrlLine, requestLine } from './line.js'
@@ -39,4 +39,4 @@ function writes (log: FastifyBaseLogger, level: string): boolean {
 /**
  * One structured line for each model request, at its end, and for each request whose path leads to no endpoint, in the host's own logger.
  */
-export const log: FastifyPluginAsync<LogOptions> = fp(registerLog, { fastify: '5.x', name: 'llm-gateway-log' })
+export const log: FastifyPluginAsync<LogOptions> = gatewayPlugin('log', registerLog)

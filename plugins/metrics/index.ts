@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
-import fp from 'fastify-plugin'
 import { joinGateway } from '../core/gateway.js'
+import { gatewayPlugin } from '../core/gateway-plugin.js'
 import type { GaugeName, GaugeSample } from '../core/recorder.js'
 import { identifyFirst } from '../core/call/identify.js'
 import { sharedMeters } from './meters.js'
@@ -51,4 +51,4 @@ function sampleWhileOpen (app: FastifyInstance, process: ProcessFamilies): void 
  * Counts what the other plugins report and exposes it to Prometheus and OpenTelemetry (docs/metrics.md): two projections of the same cells.
  * Register it before the other plugins of the gateway.
  */
-export const metrics: FastifyPluginAsync<MetricsOptions> = fp(registerMetrics, { fastify: '5.x', name: 'llm-gateway-metrics' })
+export const metrics: FastifyPluginAsync<MetricsOptions> = gatewayPlugin('metrics', registerMetrics)

@@ -4,12 +4,12 @@
  */
 import { totalmem } from 'node:os'
 import type { FastifyInstance, FastifyPluginAsync, FastifyReply } from 'fastify'
-import fp from 'fastify-plugin'
 import { BodyMemory } from '../core/body/body-memory.js'
 import { overloaded } from '../core/errors/overloaded.js'
 import { refuse } from '../core/errors/refuse.js'
 import { furtherServers } from '../core/door/further-servers.js'
 import { joinGateway, type Gateway } from '../core/gateway.js'
+import { gatewayPlugin } from '../core/gateway-plugin.js'
 import { identifyFirst } from '../core/call/identify.js'
 import { modelCallOf, type ModelCall } from '../core/call/model-call.js'
 import type { ShedReason } from '../core/recorder.js'
@@ -106,8 +106,7 @@ function shed (gateway: Gateway, llm: ModelCall, reason: ShedReason | null, repl
 }
 
 /** The checks that need no key: registered before auth, a refusal costs less. */
-export const pressure: FastifyPluginAsync<OverloadOptions> = fp(registerPressure, { fastify: '5.x', name: 'llm-gateway-pressure' })
+export const pressure: FastifyPluginAsync<OverloadOptions> = gatewayPlugin('pressure', registerPressure)
 /** Refuses model requests while the process has too much to do: 503 with `retry-after`. The host's other routes are not affected. */
-export const overload: FastifyPluginAsync<Omit<OverloadOptions, 'maxQueued' | 'queueMs'>> = fp(registerOverload, {
-  fastify: '5.x', name: 'llm-gateway-overload', dependencies: ['llm-gateway-auth'],
-})
+export const overload: FastifyPluginAsync<Omit<OverloadOptions, 'maxQueued' | 'queueMs'>> =
+  gatewayPlugin('overload', registerOverload, ['auth'])

@@ -1,11 +1,11 @@
 import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
-import fp from 'fastify-plugin'
 import { isSocketUpgrade } from '../core/door/arrival.js'
 import { meet } from '../core/door/door.js'
 import { gatewayError } from '../core/errors/gateway-error.js'
 import { refuse } from '../core/errors/refuse.js'
 import { hasDoubtfulFraming } from '../core/door/framing.js'
 import { joinGateway } from '../core/gateway.js'
+import { gatewayPlugin } from '../core/gateway-plugin.js'
 import { claimIdentifying, dropQueryKeys, identify, readUrl } from '../core/call/identify.js'
 import { withoutQuery } from '../core/url/query.js'
 import { ModelCall } from '../core/call/model-call.js'
@@ -68,4 +68,4 @@ function routeAgain (app: FastifyInstance, { url }: ModelCall, request: FastifyR
  * Path normalization: whatever base address a client was given, its request reaches one canonical path (docs/clients.md). Works in an app
  * that this plugin did not create, beside any mount, registered before or after it.
  */
-export const paths: FastifyPluginAsync<PathsOptions> = fp(registerPaths, { fastify: '5.x', name: 'llm-gateway-paths' })
+export const paths: FastifyPluginAsync<PathsOptions> = gatewayPlugin('paths', registerPaths)

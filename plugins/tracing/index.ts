@@ -1,8 +1,8 @@
 import type { Span, Tracer, TracerProvider } from '@opentelemetry/api'
 import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
-import fp from 'fastify-plugin'
 import { checkMethods, checkOptions } from '../core/config/options.js'
 import { joinGateway } from '../core/gateway.js'
+import { gatewayPlugin } from '../core/gateway-plugin.js'
 import { identifyFirst } from '../core/call/identify.js'
 import { otelApi } from '../core/telemetry/otel-api.js'
 import { modelCallOf, type ModelCall } from '../core/call/model-call.js'
@@ -70,4 +70,4 @@ async function registerTracing (app: FastifyInstance, options: TracingOptions): 
  * before the host's mounts, so that hooks that refuse a request run first. Content is captured only if
  * OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT asks for it; the variable is read at registration. Register `usage` before it.
  */
-export const tracing: FastifyPluginAsync<TracingOptions> = fp(registerTracing, { fastify: '5.x', name: 'llm-gateway-tracing' })
+export const tracing: FastifyPluginAsync<TracingOptions> = gatewayPlugin('tracing', registerTracing)

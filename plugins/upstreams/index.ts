@@ -1,11 +1,11 @@
 import { performance } from 'node:perf_hooks'
 import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
-import fp from 'fastify-plugin'
 import { GatewayError } from '../core/errors/gateway-error.js'
 import { cutUntaken } from '../core/errors/drain-upload.js'
 import { refuse } from '../core/errors/refuse.js'
 import { hasOwnUpstream } from '../core/upstream/given-upstream.js'
 import { joinGateway, type Gateway } from '../core/gateway.js'
+import { gatewayPlugin } from '../core/gateway-plugin.js'
 import { modelCallOf, type ModelCall } from '../core/call/model-call.js'
 import { checkMethods, checkOptions } from '../core/config/options.js'
 import type { Recorder } from '../core/recorder.js'
@@ -103,4 +103,4 @@ function settle (llm: ModelCall, recorder: Recorder, bindings: Bindings): void {
  * Which upstream gets a request: by its group, its model, and the health of the members of a pool. Answers what needs no
  * upstream: the models of a group that lists them, and a model that none of its routes takes.
  */
-export const upstreams: FastifyPluginAsync<UpstreamsOptions> = fp(registerUpstreams, { fastify: '5.x', name: 'llm-gateway-upstreams' })
+export const upstreams: FastifyPluginAsync<UpstreamsOptions> = gatewayPlugin('upstreams', registerUpstreams)

@@ -3,9 +3,9 @@
  * one on a mount without `proxyOptions()`.
  */
 import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
-import fp from 'fastify-plugin'
 import { refuse } from '../core/errors/refuse.js'
 import { joinGateway, type Gateway } from '../core/gateway.js'
+import { gatewayPlugin } from '../core/gateway-plugin.js'
 import { identifyFirst } from '../core/call/identify.js'
 import { succeeded } from '../core/call/measures.js'
 import { modelCallOf, type ModelCall } from '../core/call/model-call.js'
@@ -103,4 +103,4 @@ function mayAskAll (upstreams: readonly Upstream[] | undefined, mayAsk: MayAsk):
 }
 
 /** Every token of every reply, counted once, while its bytes pass (docs/metrics.md). */
-export const usage: FastifyPluginAsync<UsageOptions> = fp(registerUsage, { fastify: '5.x', name: 'llm-gateway-usage' })
+export const usage: FastifyPluginAsync<UsageOptions> = gatewayPlugin('usage', registerUsage)

@@ -6,10 +6,10 @@
 import { AsyncResource } from 'node:async_hooks'
 import { performance } from 'node:perf_hooks'
 import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest, RequestPayload } from 'fastify'
-import fp from 'fastify-plugin'
 import { collectBody, declaredLength } from '../core/body/collect-body.js'
 import { refuse } from '../core/errors/refuse.js'
 import { gatewayOf, joinGateway } from '../core/gateway.js'
+import { gatewayPlugin } from '../core/gateway-plugin.js'
 import { identifyFirst, refusalOf } from '../core/call/identify.js'
 import { refuseUrl } from '../core/door/refuse-url.js'
 import { modelCallOf, type ModelCall } from '../core/call/model-call.js'
@@ -129,4 +129,4 @@ function refuseBody (llm: ModelCall, reply: FastifyReply, { keyword, error }: Bo
 }
 
 /** Checks request bodies against what their endpoint needs, before anything is sent: 415, 413 or 400 (docs/configuration.md). */
-export const validation: FastifyPluginAsync<ValidationOptions> = fp(registerValidation, { fastify: '5.x', name: 'llm-gateway-validation' })
+export const validation: FastifyPluginAsync<ValidationOptions> = gatewayPlugin('validation', registerValidation)
