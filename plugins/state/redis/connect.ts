@@ -3,7 +3,7 @@ import { OptionError } from '../../core/config/options.js'
 import { readPassword, withPassword } from '../password.js'
 import { loadRedis } from '../peer.js'
 import type { Client } from './ready.js'
-import { hearAsking } from './unheard.js'
+import { hearAsking, hearSentinels } from './unheard.js'
 import type { StateConfig } from '../types.js'
 
 // Without these settings, commands wait in queues for as long as the server is away, and are sent again when it is back.
@@ -51,6 +51,7 @@ export async function connect (config: StateConfig, timeoutMs: number): Promise<
       ? new Single(address, own)
       : new Single({ ...own, ...sentinelOf(address, config.sentinel.name), sentinelPassword: sentinelPassword?.() })
     follow(client)
+    hearSentinels(client)
     return client
   }
   const pushed = one()
@@ -112,6 +113,7 @@ interface SentinelOptions {
   readonly name: string
   readonly sentinels: Array<{ host: string, port: number }>
   readonly db?: number
+  readonly failoverDetector: true
 }
 
 /** Options of one Sentinel, which names the server and the other Sentinels, by host and port only. */
@@ -121,6 +123,8 @@ function sentinelOf (url: string, name: string): SentinelOptions {
   return {
     ...loginOf(url),
     name,
+    // A primary from which Sentinels hand over takes writes for ten seconds more, which nobody will count.
+    failoverDetector: true,
     sentinels: [{ host: hostname.replace(/^\[(.*)\]$/, '$1'), port: Number(port || 26_379) }],
     ...db > 0 && { db },
     ...protocol === 'rediss:' && { enableTLSForSentinelMode: true, sentinelTLS: {} },

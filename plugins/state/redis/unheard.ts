@@ -12,6 +12,14 @@ export function hearAsking (node: Redis): void {
   Object.assign(node, { asking: async () => { await asking().catch(() => {}) } })
 }
 
+/** Connections to Sentinels, one of which may be away: without a listener the client prints each error, with its address. */
+export function hearSentinels (client: Redis): void {
+  const connector = Object(Reflect.get(client, 'connector'))
+  const connect: unknown = connector.connectToSentinel
+  if (typeof connect !== 'function') return
+  connector.connectToSentinel = (...args: unknown[]) => connect.apply(connector, args).on('error', () => {})
+}
+
 /** Subscribes again when a connection is made anew. Needs `autoResubscribe: false`. `onAgain`: messages arrive again from now on. */
 export async function keepSubscribed (client: Redis | Cluster, channel: string, onAgain: () => void): Promise<void> {
   await client.subscribe(channel)

@@ -32,8 +32,8 @@ async function launchRedis (t: Test, lines: readonly string[], args: readonly st
   return port
 }
 
-function operatorOf (t: Test, port: number, password: string): Redis {
-  const operator = new Redis({ port, password, retryStrategy: () => 20 })
+function operatorOf (t: Test, port: number, password?: string): Redis {
+  const operator = new Redis({ port, ...password !== undefined && { password }, retryStrategy: () => 20 })
   operator.on('error', () => {})
   t.teardown(() => operator.disconnect())
   return operator
@@ -79,6 +79,8 @@ t.test('the primary is found through Sentinels, with a password for each of the 
 
   writeFileSync(join(folder, 'sentinel'), 'the next')
   await watcher.call('ACL', 'SETUSER', 'default', '>the next', '<of/the@sentinel')
+  // It would be made a replica ten seconds later, and takes writes until then.
+  await operatorOf(t, first, 'of/the@server').call('ACL', 'SETUSER', 'default', '-replicaof', '-slaveof')
   await watcher.call('SENTINEL', 'failover', 'main')
   const port = async (): Promise<unknown> => await link.ask(async (client) => await client.config('GET', 'port')).catch(() => null)
   while (!String(await port()).includes(String(second))) await pause(50)
@@ -87,6 +89,28 @@ t.test('the primary is found through Sentinels, with a password for each of the 
   const state = JSON.stringify({ ...config('main', 'sentinel'), path: join(folder, 'data') })
   writeFileSync(join(folder, 'gateway.yaml'), yaml('https://provider.example', []).replace('{ engine: memory }', state))
   t.match(await command('keys', 'create', '--group', 'chat', '--config', join(folder, 'gateway.yaml')), { code: 0 })
+})
+
+t.test('a Sentinel that is away is told nobody', { skip: withoutRedis }, async (t) => {
+  const server = await launchRedis(t, ['save ""'])
+  const rules = [`sentinel monitor main 127.0.0.1 ${server} 1`, 'sentinel down-after-milliseconds main 60000']
+  const named = operatorOf(t, await launchRedis(t, rules, ['--sentinel']))
+  const other = await launchRedis(t, rules, ['--sentinel'])
+  const others = async (): Promise<string> => String(await named.call('SENTINEL', 'sentinels', 'main').catch(() => ''))
+  // The client takes no Sentinel that is not connected yet.
+  const isKnown = new RegExp(`,${other},.*,flags,sentinel,link-pending-commands,0,`)
+  while (!isKnown.test(await others())) await pause(50)
+  const link = await linkRedis({
+    engine: 'redis', url: `redis://127.0.0.1:${named.options.port}`, sentinel: { name: 'main' }, ...patient,
+  })
+  t.teardown(link.close)
+  const printed = t.capture(console, 'error')
+  named.shutdown().catch(() => {})
+  while (named.status === 'ready') await pause(5)
+  await operatorOf(t, server).call('CLIENT', 'KILL', 'TYPE', 'normal')
+  while (await link.ask(async (client) => await client.get('a')).catch(() => false) !== null) await pause(20)
+  await pause(500)
+  t.strictSame(printed(), [])
 })
 
 t.test('what is wrong of it fails the check and the start', async (t) => {
