@@ -52,7 +52,7 @@ export function expectStatus (reply: Reply, status: number, about = ''): void {
 export function expectFar (subject: Subject, path: RegExp): string {
   const { far } = subject
   if (!far.listening) return ''
-  const urls = far.seen.map(({ url }) => url).join(', ')
+  const { urls } = far
   expect(path.test(urls), `the far side saw ${urls} instead of ${String(path)}`)
   return `, far side saw ${urls}`
 }

@@ -30,6 +30,11 @@ export class FarSide {
     await once(this.#server, 'listening')
   }
 
+  /** Addresses of those requests. */
+  get urls (): string {
+    return this.seen.map(({ url }) => url).join(', ')
+  }
+
   get listening (): boolean {
     return this.#server.listening
   }

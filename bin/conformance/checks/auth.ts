@@ -68,7 +68,7 @@ export const auth: readonly Check[] = [
       const key = options.keys.gemini
       const path = `/v1beta/models/${options.models.gemini}:generateContent?x=1&key=${percent(key)}`
       expectStatus(await ask('gemini', { path, headers: nobody }), 200)
-      expect(!far.seen.some(({ url }) => url.includes('key=')), `the far side saw ${far.seen.map(({ url }) => url).join()}`)
+      expect(!far.urls.includes('key='), `the far side saw ${far.urls}`)
       return '200'
     },
   },

@@ -160,7 +160,7 @@ export const errors: readonly Check[] = [
         expect(reply.status === 400 || reply.status === 404, `${path}: status ${reply.status}`)
         expect(reply.json !== null, `${path}: no envelope`)
       }
-      expect(far.seen.length === 0, `the far side saw ${far.seen.map(({ url }) => url).join(', ')}`)
+      expect(far.seen.length === 0, `the far side saw ${far.urls}`)
       return '400 or 404'
     },
   },
