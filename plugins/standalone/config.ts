@@ -5,6 +5,7 @@ import { availableParallelism } from 'node:os'
 import { dirname, join } from 'node:path'
 import { PriceError, type PlacedProblem } from '../costs/price-error.js'
 import { readPlainFileNow } from '../core/config/plain-file.js'
+import { ledgerFolder } from '../state/ledger/read.js'
 import type { StateConfig } from '../state/types.js'
 import { joinPath } from '../core/config/join-path.js'
 import { besideFile } from './beside-file.js'
@@ -158,7 +159,7 @@ export function stateConfig (config: GatewayConfig): StateConfig {
 
 /** Folder of this host's usage ledger. */
 export function ledgerPath (config: GatewayConfig): string {
-  return join(stateConfig(config).path ?? './data', 'ledger')
+  return ledgerFolder(stateConfig(config))
 }
 
 /** Number of processes that serve: `listen.workers`, or one per core. */

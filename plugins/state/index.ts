@@ -1,4 +1,3 @@
-import { join } from 'node:path'
 import { checkOptions, given, OptionError } from '../core/config/options.js'
 import { FileLedger } from './ledger/file-ledger.js'
 import { lmdbBalances } from './lmdb/balances.js'
@@ -13,6 +12,7 @@ import { wrongLogins } from './password.js'
 import { linkRedis } from './redis/link.js'
 import { memoryNotes } from '../core/upstream/memory-notes.js'
 import { lmdbNotes, redisNotes } from './notes.js'
+import { defaultPath, ledgerFolder } from './ledger/read.js'
 import { recover } from './ledger/recover.js'
 import { RecoveredSettlements } from './ledger/recovered-settlements.js'
 import { readUsageStore } from './usage-store/options.js'
@@ -24,7 +24,7 @@ export { memoryBalances, memoryKeys, memoryLedger }
 
 type Clock = (() => number) | undefined
 
-const defaults = { path: './data', prefix: 'llm-gateway', holdTtlMs: 60_000 }
+const defaults = { prefix: 'llm-gateway', holdTtlMs: 60_000 }
 
 const stateChecks = {
   anything: ['engine'],
@@ -54,7 +54,7 @@ export async function openState (config: StateConfig, now?: Clock): Promise<Stat
 }
 
 function withLedger ({ keys, balances, notes, notice, close: end }: Opened, config: StateConfig, now: Clock): State {
-  const ledger = config.engine === 'memory' ? memoryLedger() : new FileLedger(ledgerPath(config), config.ledger, now)
+  const ledger = config.engine === 'memory' ? memoryLedger() : new FileLedger(ledgerFolder(config), config.ledger, now)
   const shipper = shipperOf(config, ledger, now)
   shipper?.start()
   const closing = new AbortController()
@@ -71,15 +71,11 @@ function withLedger ({ keys, balances, notes, notice, close: end }: Opened, conf
   return { keys, balances: { ...balances, onRecovered: settlements.listen }, ledger, notes, notice, recovered, close }
 }
 
-function ledgerPath ({ path = defaults.path }: StateConfig): string {
-  return join(path, 'ledger')
-}
-
 /** Ships the process's records to the usage store; null without a store. */
 function shipperOf (config: StateConfig, ledger: Ledger, now: () => number = Date.now): Shipper | null {
   const { usageStore } = config
   if (usageStore === undefined || !(ledger instanceof FileLedger)) return null
-  const shipper = new Shipper({ folder: ledgerPath(config), rules: readUsageStore(usageStore), owns: ledger.owns, now })
+  const shipper = new Shipper({ folder: ledgerFolder(config), rules: readUsageStore(usageStore), owns: ledger.owns, now })
   ledger.shipBy(shipper)
   return shipper
 }
@@ -138,7 +134,7 @@ const engines: ReadonlyMap<string, Open> = new Map(Object.entries<Open>({
     notice: 'state.engine is memory: issued keys, balances and usage records are lost when the process ends',
     end: async () => {},
   }),
-  lmdb: async ({ path = defaults.path, holdTtlMs = defaults.holdTtlMs }, now) => {
+  lmdb: async ({ path = defaultPath, holdTtlMs = defaults.holdTtlMs }, now) => {
     const files = await openLmdb(path)
     return {
       keys: lmdbKeys(files),

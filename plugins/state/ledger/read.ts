@@ -3,7 +3,7 @@ import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { readFrame } from './frame.js'
 import { isGone, statOf } from '../stat-of.js'
-import type { LedgerRange, LedgerRecord } from '../types.js'
+import type { LedgerRange, LedgerRecord, StateConfig } from '../types.js'
 
 /** The last line of a file whose process ended in order and settled all of its records. */
 export const endMark = 'end'
@@ -13,6 +13,13 @@ const tailBytes = 16 * 1024 * 1024
 /** Tolerance for a file's own time, which is not exact, and for a clock that was set. */
 export const slackMs = 60_000
 const pieceBytes = 256 * 1024
+
+/** Where a host keeps its state, and below it its ledger. */
+export const defaultPath = './data'
+
+export function ledgerFolder ({ path = defaultPath }: Pick<StateConfig, 'path'>): string {
+  return join(path, 'ledger')
+}
 
 export interface LedgerFile {
   readonly path: string
