@@ -6,11 +6,13 @@ import { refused, type BodyRefusal } from './body-refusal.js'
 /** A part's header lines and the value of a wanted field are short; files are never read. */
 const headersMaxBytes = 8 * 1024
 const valueMaxBytes = 1024
+/** Some servers decode a value: Go's all that is quoted-printable, ASP.NET's by the charset of its part. These leave it as it is. */
+const coded = /^content-(?:transfer-encoding:(?![ \t]*(?:7bit|8bit|binary)[ \t]*$)|type:.*charset(?!="?(?:utf-8|us-ascii|iso-8859-\d+)"?[ \t]*$))/i
 
 /**
  * Finds the values of the wanted fields of a multipart/form-data body (RFC 7578), and nothing else: one native search from delimiter to
  * delimiter. Refuses everything that two readers could read in two ways: a delimiter that is not between line ends, a part without exactly
- * one plain name, a wanted field that occurs twice, is long or is a file, a body that does not end.
+ * one plain name, a wanted field that occurs twice, is long, coded or a file, a body that does not end.
  */
 export function readForm (
   bytes: Buffer, boundary: string, wanted: readonly string[], maxParts: number
@@ -46,12 +48,15 @@ function readPart (part: Buffer, at: number, wanted: readonly string[], fields: 
   if (!text.startsWith('\r\n') || headersEnd < 0 || valueEnd < valueStart || part.toString('latin1', valueEnd) !== '\r\n') {
     return 'its parts are not separated by its boundary'
   }
-  const disposition = readDisposition(text.slice(2, headersEnd).split('\r\n'))
+  const lines = text.slice(2, headersEnd).split('\r\n')
+  const disposition = readDisposition(lines)
   const name = disposition?.get('name')
   if (disposition === null || name === undefined || name.includes('\\') || hasAny(disposition, 'name*')) return 'a part has no plain name'
   if (!wanted.includes(name)) return otherSpelling(name, wanted)
   if (fields.has(name)) return `the field ${name} stands in it twice`
-  if (hasAny(disposition, 'filename') || valueEnd - valueStart > valueMaxBytes) return `the field ${name} is not a short text`
+  if (hasAny(disposition, 'filename') || valueEnd - valueStart > valueMaxBytes || lines.some((line) => coded.test(line))) {
+    return `the field ${name} is not a short text`
+  }
   fields.set(name, [at + valueStart, at + valueEnd])
   return null
 }

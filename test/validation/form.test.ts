@@ -60,6 +60,11 @@ t.test('the ways in which clients write a part are read', async (t) => {
   t.strictSame(read(part('Content-Type: text/plain; charset=utf-8', 'Content-Disposition: form-data; name="model"', 'Content-Length: 1')), {
     model: 'm',
   })
+  for (const header of [
+    'Content-Transfer-Encoding: 8bit', 'content-transfer-encoding:Binary', 'Content-Type: text/plain; charset="UTF-8"',
+    'Content-Type: text/plain; charset=ISO-8859-1', 'Content-Type: application/json',
+  ]) t.strictSame(read(part(header, 'Content-Disposition: form-data; name="model"')), { model: 'm' }, header)
+  t.strictSame(read(part('Content-Transfer-Encoding: base64', 'Content-Disposition: form-data; name="image"; filename="a"')), {})
   t.strictSame(read(part('Content-Disposition: form-data; name="image"; filename="ä.png"; filename*=utf-8\'\'%C3%A4.png')), {})
 })
 
@@ -122,6 +127,13 @@ t.test('a form that two readers could read differently is refused', async (t) =>
     ]),
     ...['svg[Model]', 'svg.model', 'svg[model][]', 'SVG[model'].map((name): (typeof cases)[number] => [
       `the drawer as ${name}`, field(name, 'b') + '--b--', /a field could be read as svg\[model\]/,
+    ]),
+    ...[
+      'Content-Transfer-Encoding: quoted-printable', 'content-transfer-encoding:BASE64', 'Content-Transfer-Encoding: 8bit, base64',
+      'Content-Type: text/plain; charset=utf-16', 'Content-Type: text/plain; Charset="UTF-7"', 'Content-Type: text/plain; charset=',
+      'Content-Type: text/plain; charset=utf-8; charset=utf-16',
+    ].map((header): (typeof cases)[number] => [
+      `the model in ${header}`, part(`${header}\r\nContent-Disposition: form-data; name="model"`), /the field model is not a short text/,
     ]),
     ['a model of 2 KB', field('model', 'm'.repeat(2048)) + '--b--', /the field model is not a short text/],
   ]
