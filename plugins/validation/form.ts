@@ -51,7 +51,8 @@ function readPart (part: Buffer, at: number, wanted: readonly string[], fields: 
   const lines = text.slice(2, headersEnd).split('\r\n')
   const disposition = readDisposition(lines)
   const name = disposition?.get('name')
-  if (disposition === null || name === undefined || name.includes('\\') || hasAny(disposition, 'name*')) return 'a part has no plain name'
+  // Servers in Java decode `=?utf-8?Q?model?=` (RFC 2047).
+  if (disposition === null || name === undefined || /\\|=\?/.test(name) || hasAny(disposition, 'name*')) return 'a part has no plain name'
   if (!wanted.includes(name)) return otherSpelling(name, wanted)
   if (fields.has(name)) return `the field ${name} stands in it twice`
   if (hasAny(disposition, 'filename') || valueEnd - valueStart > valueMaxBytes || lines.some((line) => coded.test(line))) {

@@ -114,6 +114,7 @@ t.test('a form that two readers could read differently is refused', async (t) =>
       part('Content-Disposition: form-data; name="x"\nContent-Disposition: form-data; name="model"'),
       /no plain name/,
     ],
+    ['the model in an encoded word', field('model', 'a') + field('=?utf-8?Q?model?=', 'b') + '--b--', /no plain name/],
     ['a line that is no header', part('Content-Disposition: form-data; name="x"\r\nmodel'), /no plain name/],
     ['the model twice', field('model', 'a') + field('model', 'b') + '--b--', /the field model stands in it twice/],
     ['the model as a file', part('Content-Disposition: form-data; name="model"; filename="m"'), /the field model is not a short text/],
