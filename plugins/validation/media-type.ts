@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Endpoint } from '../protocols/index.js'
-import { readParameters } from './parameters.js'
+import { isLikeAscii, readParameters } from './parameters.js'
 import { refused, type BodyRefusal } from './body-refusal.js'
 
 /** JSON, or a form with its boundary. */
@@ -42,9 +42,13 @@ function isUtf8 (parameters: ReadonlyMap<string, string>): boolean {
   return size === 0 || (size === 1 && /^utf-?8$/i.test(parameters.get('charset') ?? ''))
 }
 
-/** RFC 2046 5.1.1: 1 to 70 characters of a small set. */
+/**
+ * RFC 2046 5.1.1: 1 to 70 characters of a small set. Servers in Go and Java prefer a `boundary*` (RFC 2231) to it, and those in Java read
+ * fields in the `charset`.
+ */
 function form (parameters: ReadonlyMap<string, string>): MediaType | null {
   const boundary = parameters.get('boundary') ?? ''
+  if ([...parameters.keys()].some((name) => name.includes('*')) || !isLikeAscii(parameters.get('charset') ?? 'utf-8')) return null
   return /^[\w'()+,./:=? -]{0,69}[\w'()+,./:=?-]$/.test(boundary) ? { kind: 'form', boundary } : null
 }
 

@@ -21,3 +21,8 @@ export function readParameters (text: string): ReadonlyMap<string, string> | nul
   }
   return found
 }
+
+/** True for a charset in which plain letters and digits are the bytes that they are in ASCII. */
+export function isLikeAscii (charset: string): boolean {
+  return /^(?:utf-?8|us-ascii|iso-8859-\d+)$/i.test(charset)
+}

@@ -64,10 +64,13 @@ t.test('a form is taken where an endpoint takes one, with one boundary as RFC 20
   for (const [given, boundary] of Object.entries(forms)) {
     t.equal(read(edits, `multipart/form-data; boundary=${given}`), boundary === null ? 'media_type' : `form ${boundary}`, given)
   }
-  t.equal(read(edits, 'Multipart/Form-Data; charset=utf-8; Boundary=b'), 'form b')
+  for (const charset of ['utf-8', 'UTF8', 'ISO-8859-1', 'US-ASCII']) {
+    t.equal(read(edits, `Multipart/Form-Data; charset=${charset}; Boundary=b`), 'form b')
+  }
   for (const wrong of [
     '', '; boundary=', '; boundary=""', '; boundary="a "', `; boundary=${'a'.repeat(71)}`, '; boundary=a; boundary=b', '; boundary=a;x',
-    '; boundary="a\\"b"', '; boundary=ä',
+    '; boundary="a\\"b"', '; boundary=ä', '; boundary=b; boundary*=us-ascii\'\'c', '; boundary=b; boundary*0=c',
+    '; boundary=b; charset=utf-16', '; boundary=b; charset*=us-ascii\'\'utf-16', '; boundary=b; charset=',
   ]) {
     t.equal(read(edits, `multipart/form-data${wrong}`), 'media_type', wrong)
   }
