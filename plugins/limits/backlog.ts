@@ -53,9 +53,9 @@ export class Backlog {
     this.#apps.add(listeners)
   }
 
-  /** When the last app leaves, what still waits is given up. */
-  async leave (listeners: SettlementListeners): Promise<void> {
-    if (this.#apps.size === 1) await this.flush()
+  /** When the last app leaves, what still waits is given up: after one more try, or once it is `late`. */
+  async leave (listeners: SettlementListeners, late: Promise<void>): Promise<void> {
+    if (this.#apps.size === 1) await Promise.race([this.flush(), late])
     this.#apps.delete(listeners)
     const heir = [...this.#apps].at(-1)
     if (heir === undefined) return this.#lose()

@@ -1,14 +1,20 @@
 import type { Settlement } from '../core/balances/types.js'
 import type { Backlog, SettlementListeners } from './backlog.js'
 
+/** As long as the standalone gateway waits for its requests by default. */
+const defaultCloseMs = 25_000
+
 /** Sends an app's settlements to the store, again if it is away. Each is idempotent, so that sending it again does no harm. */
 export class Outbox {
   readonly #backlog: Backlog
   readonly #listeners: SettlementListeners
-  readonly #sending = new Set<Promise<void>>()
+  readonly #closeMs: number
+  readonly #sending = new Map<Promise<void>, Settlement>()
 
-  constructor (backlog: Backlog, listeners: SettlementListeners) {
+  /** `closeMs`: how long its end waits for a store, which may be a host's and never answer. */
+  constructor (backlog: Backlog, listeners: SettlementListeners, closeMs = defaultCloseMs) {
     this.#backlog = backlog
+    this.#closeMs = closeMs
     this.#listeners = listeners
     backlog.join(listeners)
   }
@@ -24,12 +30,16 @@ export class Outbox {
       this.#sending.delete(sent)
       this.#backlog.keep(settlement, error, this.#listeners)
     })
-    this.#sending.add(sent)
+    this.#sending.set(sent, settlement)
     return sent
   }
 
   async close (): Promise<void> {
-    await Promise.all(this.#sending)
-    await this.#backlog.leave(this.#listeners)
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<void>((resolve) => { timer = setTimeout(resolve, this.#closeMs) })
+    await Promise.race([Promise.all(this.#sending.keys()), late])
+    for (const settlement of this.#sending.values()) this.#listeners.onLost(settlement, null)
+    await this.#backlog.leave(this.#listeners, late)
+    clearTimeout(timer)
   }
 }

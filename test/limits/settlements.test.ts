@@ -88,6 +88,22 @@ t.test('a settlement that is being sent again still waits: no share is given ane
   await outbox.close()
 })
 
+t.test('an app ends though its store never answers: what that was sent is told as lost', async (t) => {
+  const never = new Promise<never>(() => {})
+  let isDown = true
+  const settle = (): Promise<never> => isDown ? Promise.reject(new StoreDownError('is away')) : never
+  const lost: string[] = []
+  const listeners = { onLost: ({ id }: Settlement) => { lost.push(id) } }
+  const backlog = new Backlog({ ...memoryBalances(), settle }, { maxWaiting: 9, retryMs: 60_000 })
+  const outbox = new Outbox(backlog, listeners, 20)
+  await outbox.send({ id: 'waits', group: 'g', key: 'k', tokens: 1, late: [] })
+  isDown = false
+  const sent = outbox.send({ id: 'sent', group: 'g', key: 'k', tokens: 1, late: [] })
+  t.type(sent, Promise)
+  await outbox.close()
+  t.strictSame(lost, ['sent', 'waits'])
+})
+
 t.test('a settlement that the store refuses is put aside, and told; one that waits for the store is not', async (t) => {
   let isAway = true
   let tries = 0
