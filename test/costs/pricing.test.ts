@@ -241,6 +241,7 @@ t.test('an estimate is the most that a request can cost', async (t) => {
       lean: { input: 5, output: 1, tiers: { batch: { input: 1, output: 1 }, odd: { input: 1 } } },
       pictures: { each: { image: 0.04 } },
       either: { input: 10, output: 2, each: { image: 0.04 } },
+      torn: { input: 10, each: { image: 0.04 } },
       embedding: { input: 0.02 },
     },
   })
@@ -280,6 +281,7 @@ t.test('an estimate is the most that a request can cost', async (t) => {
   t.equal(ask('embeddings', 'pictures', undefined, 1000, 0), null)
   t.equal(ask('images', 'either', { n: 3 }, 1000, 100), 120_000_000, 'by the piece, where that is more than its tokens')
   t.equal(ask('images', 'either', {}, 1_000_000, 100), 10_000_200_000)
+  t.equal(ask('images', 'torn', {}, 1000, 100), null, 'its reply may tell tokens, of which some have no price')
   t.equal(ask('embeddings', 'embedding', undefined, 1000, 0), 20_000)
   t.equal(ask('embeddings', 'embedding', {}, 1000, 0), 20_000)
 })

@@ -106,6 +106,30 @@ t.test('tokens of a day: held, settled, refused with the budget and its end, and
   t.same(await spending('2026-11-18'), { spent: 160, held: 0 })
 })
 
+t.test('each of several budgets begins anew with its own period, wherever the clock is set', async (t) => {
+  const time = clock(t)
+  const budgets = [{ tokens: 100, period: 'hour' as const }, { tokens: 250, period: 'day' as const }]
+  const { chat, quiet } = await gateway(t, { group: { budgets } })
+  const asks = async (tokens: number): Promise<number> => {
+    const { status } = await chat({ max_tokens: tokens })
+    await quiet()
+    return status
+  }
+  t.same([await asks(60), await asks(60)], [200, 403], 'of the first hour')
+  time.now += day / 24
+  t.equal(await asks(100), 403, 'more than an hour has')
+  time.now -= 1
+  t.equal(await asks(60), 403, 'the first hour once more')
+  time.now += 1
+  t.same([await asks(60), await asks(60)], [200, 403], 'of the second hour')
+  time.now += day / 24
+  t.same([await asks(60), await asks(60)], [200, 403], 'of the third')
+  time.now += day / 24
+  t.equal(await asks(60), 403, 'of the day nothing is left')
+  time.now += day / 2
+  t.equal(await asks(60), 200)
+})
+
 t.test('a request is settled in the period in which it was held', async (t) => {
   const time = clock(t)
   time.now += day / 2 - 10_000

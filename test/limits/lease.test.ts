@@ -179,23 +179,23 @@ t.test('a share is held as long as its request runs, however long the store is a
 })
 
 t.test('a group that cannot be renewed keeps no other from it', async (t) => {
-  const renewed: string[] = []
+  const renewed: Array<readonly [string, number]> = []
   const balances: Balances = {
     ...memoryBalances(),
-    renew: async (group) => {
+    renew: async (group, ids) => {
       if (group === 'odd') throw new StoreDownError('failed')
-      renewed.push(group)
+      renewed.push([group, ids.length])
     },
   }
   const side = new StoreSide(balances)
   const admission = new Admission(side, new Outbox(side.backlog, { onLost: () => {} }), 10, unheard)
-  for (const id of ['odd', 'all', 'more']) {
+  for (const id of ['odd', 'all', 'more', 'all', 'all']) {
     const limits = { concurrency: 1 }
     const group: Group = { id, protocols: new Set(), thirdParty: true, upstream: null, models: null, limits, onStoreFailure: 'local' }
     admission.begin(requestTo('/v1/chat/completions'), { id: 'k', group: id, disabled: false, expiresAt: null, limits: {} }, group, 'USD')
   }
   await admission.renew()
-  t.same(renewed, ['all', 'more'])
+  t.same(renewed, [['all', 3], ['more', 1]], 'each of a group')
 })
 
 const nothingLeft = { group: null, key: null }
@@ -206,8 +206,8 @@ async function letIn (limits: Partial<HoldAsk>, tokens: number, lefts: readonly 
   const lease = new Lease(10)
   let count = 0
   for (let i = 0; i < 10; i += 1) {
-    // What is left later is no part of it.
-    const inBucket = ({ amount }: Bucket): number => i === 0 ? amount : 10 * amount
+    // What is left later is no part of it, and may be more: requests of before the outage give back what they did not use.
+    const inBucket = ({ amount }: Bucket): number => i === 0 ? amount * 2 / 3 : amount
     const { ok } = await lease.hold({ ...unlimited, ...limits, id: `r${i}`, tokens }, lefts[i] ?? nothingLeft, inBucket)
     count += Number(ok)
   }
@@ -260,6 +260,6 @@ t.test('of a balance and of a budget it is a share of what was left when the out
   t.equal(await letIn({ groupLimits: { balance: 1_000 } }, 30, [{ group: -5, key: null }]), 0, 'overspent')
   const bucket = { id: 'day', unit: 'tokens', amount: 900, endsAt: null } as const
   const limits = { budgets: [] }
-  t.equal(await letIn({ groupLimits: limits, groupBuckets: [bucket] }, 30), 3, 'budget of the group')
+  t.equal(await letIn({ groupLimits: limits, groupBuckets: [bucket] }, 30), 2, 'budget of the group')
   t.equal(await letIn({ keyLimits: limits, keyBuckets: [bucket] }, 30), 3, 'budget of the key')
 })

@@ -193,6 +193,15 @@ t.test('tokens a minute are refused with their own headers', async (t) => {
   t.equal(later.headers['x-should-retry'], undefined, 'it fits later')
 })
 
+t.test('a request that is larger than a minute of its group is told so where tokens are what refuses it', async (t) => {
+  const { chat } = await setup(t, { group: { tokensPerMinute: 60, requestsPerMinute: 1 } })
+  t.match(await chat({ max_tokens: 100 }), { status: 429, headers: { 'x-should-retry': 'false' } })
+  t.match(await chat({ max_tokens: 20 }), { status: 200 })
+  const asked = await chat({ max_tokens: 100 })
+  t.match(asked, { status: 429, json: { error: { code: 'request_rate_exceeded' } } })
+  t.equal(asked.headers['x-should-retry'], undefined)
+})
+
 t.test('requests at the same time', async (t) => {
   const { url, chat, upstream, quiet } = await setup(t, { group: { concurrency: 1 } })
   let go = (): void => {}
