@@ -10,11 +10,11 @@ import { startUpstream } from '../helpers/upstream.js'
 const program = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((path) => existsSync(path))
 const options = program === undefined ? { skip: 'chromium is not installed' } : {}
 
+// A machine may be slow to start it for the first time: the test runner's time is the limit, here and of its pages.
+const launch = { executablePath: String(program), args: ['--headless', '--no-sandbox', '--disable-gpu'], timeout: 0 }
+
 async function open (t: Test): Promise<Browser> {
-  // A machine may be slow to start it for the first time: the test runner's time is the limit, here and of its pages.
-  const browser = await chromium.launch({
-    executablePath: String(program), args: ['--headless', '--no-sandbox', '--disable-gpu'], timeout: 0,
-  })
+  const browser = await chromium.launch(launch)
   t.teardown(() => browser.close())
   return browser
 }
@@ -235,4 +235,18 @@ t.test('is dark or light as the reader wants', options, async (t) => {
   await dark.page.waitForSelector('#state.live')
   t.equal(await ground(dark.page), 'rgb(246, 247, 249)', 'and it stays so')
   t.strictSame([...light.troubles, ...dark.troubles], [])
+})
+
+t.test('works where the browser keeps no data of sites', options, async (t) => {
+  const url = await startConsole(t)
+  const profile = t.testdir({ Default: { Preferences: JSON.stringify({ profile: { default_content_setting_values: { cookies: 2 } } }) } })
+  const browser = await chromium.launchPersistentContext(profile, { ...launch, colorScheme: 'light' })
+  t.teardown(() => browser.close())
+  const page = await browser.newPage()
+  page.setDefaultTimeout(0)
+  await page.goto(url)
+  await page.waitForSelector('#state.live')
+  await t.rejects(page.evaluate('localStorage'), { message: /SecurityError/ }, 'it does keep none')
+  await page.click('#theme')
+  t.equal(await page.evaluate('document.documentElement.dataset.theme'), 'dark')
 })

@@ -46,6 +46,15 @@ async function poll () {
   setTimeout(poll, pollMs)
 }
 
+/** A browser that keeps no data of sites throws where it is asked for its storage: a theme then lasts as long as the page. */
+function storage () {
+  try {
+    return localStorage
+  } catch {
+    return null
+  }
+}
+
 function setTheme (theme) {
   document.documentElement.dataset.theme = theme
   byId('theme').textContent = `${theme === 'dark' ? 'light' : 'dark'} theme`
@@ -57,11 +66,11 @@ function setTheme (theme) {
 
 byId('theme').addEventListener('click', (event) => {
   const [theme] = event.currentTarget.textContent.split(' ')
-  localStorage.setItem('theme', theme)
+  storage()?.setItem('theme', theme)
   setTheme(theme)
 })
 const preferred = matchMedia('(prefers-color-scheme: dark)')
-const themeNow = () => localStorage.getItem('theme') ?? (preferred.matches ? 'dark' : 'light')
+const themeNow = () => storage()?.getItem('theme') ?? (preferred.matches ? 'dark' : 'light')
 preferred.addEventListener('change', () => setTheme(themeNow()))
 setTheme(themeNow())
 
