@@ -18,11 +18,11 @@ export async function withStore (file: string, io: Io, step: (store: KeyStore, c
     }])
   }
   const folder = resolve(dirname(ledgerPath(config)))
-  if (where.engine === 'lmdb' && !existsSync(folder)) {
-    io.err(`${folder} is new: a gateway whose state is in another folder does not see its keys`)
-  }
+  const isNew = where.engine === 'lmdb' && !existsSync(folder)
   const { keys, close } = await openKeys(where)
   try {
+    // Only now is it known that the folder could be made: one that may not be looked into is not there either, for `existsSync`.
+    if (isNew) io.err(`${folder} is new: a gateway whose state is in another folder does not see its keys`)
     await step(keys, config)
   } finally {
     await close()

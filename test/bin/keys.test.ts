@@ -69,6 +69,10 @@ t.test('a folder that cannot be used is told by its name, to commands and at the
     const err = `llm-gateway: the folder ${taken} of the state cannot be used: EEXIST`
     t.match(await command(...args, '--config', file), { code: 1, err })
   }
+  writeFileSync(file, readFileSync(file, 'utf8').replace(taken, join(taken, 'data')))
+  const { err } = await command('keys', 'list', '--config', file)
+  t.match(err, `llm-gateway: the folder ${join(taken, 'data')} of the state cannot be used: ENOTDIR`)
+  t.notMatch(err, 'is new', 'what was not made is not told as new')
 })
 
 t.test('a key may have limits, labels and an end', async (t) => {
