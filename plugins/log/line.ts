@@ -45,7 +45,7 @@ export function requestLine (llm: ModelCall): Record<string, unknown> {
     service_tier: llm.usage.served?.tier ?? undefined,
     cost: llm.cost?.exact.amount ?? undefined,
     currency: llm.cost?.currency,
-    unpriced: llm.cost?.unpriced === true ? true : undefined,
+    unpriced: llm.cost?.unpriced || undefined,
     labels: labelsOf(llm) ?? undefined,
     trace_id: llm.trace?.ids.traceId,
     span_id: llm.trace?.ids.spanId,
