@@ -402,7 +402,7 @@ t.test('what is held for tools of the provider: each use that a request allows, 
   const table = new PriceTable({
     models: {
       m: { input: 1, output: 1, tiers: { flex: 0.5 }, each: { search: 0.01, file_search: 0.0025, container: 0.03 } },
-      once: { input: 1, output: 1, each: { searched: 0.035 } },
+      once: { input: 1, output: 1, each: { searched: 0.035, file_search: 0.0025 } },
       plain: { input: 1, output: 1 },
     },
   })
@@ -425,6 +425,7 @@ t.test('what is held for tools of the provider: each use that a request allows, 
   for (const tools of [undefined, 'x', [null, 7]]) t.equal(held('messages', { tools }), 0)
   t.equal(held('messages', undefined), 0)
   t.equal(held('responses', { tools: [{ type: 'web_search' }, { type: 'file_search' }], max_tool_calls: 4 }), 50_000_000)
+  t.equal(held('responses', { tools: [{ type: 'file_search' }], max_tool_calls: 4 }, 'once'), 10_000_000, 'of files, each by itself')
   t.equal(held('responses', { tools: [{ type: 'web_search_preview' }], service_tier: 'flex' }), 10_000_000)
   for (const type of ['web_search', 'openrouter:web_search']) {
     for (const protocol of ['chat_completions', 'messages', 'responses']) t.equal(held(protocol, { tools: [{ type }] }), 10_000_000)

@@ -57,6 +57,22 @@ t.test('a host is asked once about a request whose path is repaired behind the l
   t.equal(asked, 1)
 })
 
+t.test('a large request whose path is repaired behind the limits takes one place', async (t) => {
+  const upstream = await startUpstream(t)
+  const app = Fastify()
+  t.teardown(() => app.close())
+  const groups = { all: { protocols: everyProtocol, limits: { requestsPerMinute: 1 } } }
+  await app.register(auth, { groups, keys: [{ id: 'caller', group: 'all', secret }] })
+  await app.register(limits)
+  await app.register(paths)
+  await app.register(upstreams, { upstreams: { main: { url: upstream.url, credential: 'x' } } })
+  await app.register(forward)
+  const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' }
+  const payload = { model: 'm', messages: [{ role: 'user', content: 'x'.repeat(70_000) }] }
+  const post = async (url: string): Promise<number> => (await app.inject({ method: 'POST', url, headers, payload })).statusCode
+  t.same([await post('/v1/v1/chat/completions'), await post('/v1/chat/completions')], [200, 429])
+})
+
 t.test('a refusal that comes when its caller has left is none', async (t) => {
   let arrived = (): void => {}
   const asked = new Promise<void>((resolve) => { arrived = resolve })
