@@ -155,7 +155,7 @@ const engines: ReadonlyMap<string, Open> = new Map(Object.entries<Open>({
       keys,
       balances: redisBalances(link, { prefix, holdTtlMs, now }),
       notes: redisNotes(link, prefix),
-      notice: null,
+      notice: link.notice,
       end: link.close,
     }
   },

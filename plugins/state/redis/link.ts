@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { StoreDownError } from '../../core/balances/store-down.js'
+import { OptionError } from '../../core/config/options.js'
 import { Breaker } from './breaker.js'
 import { connect } from './connect.js'
 import { heardBy, ready, type Client } from './ready.js'
@@ -9,6 +10,8 @@ import type { StateConfig } from '../types.js'
 
 /** One Redis, with one connection for commands and one for pushed messages. */
 export interface RedisLink {
+  /** What an operator should know at start; null for nothing. */
+  readonly notice: string | null
   /** Rejects with StoreDownError, in bounded time, never from a queue. `key`: one of the keys of the command. */
   readonly ask: <T>(call: (client: Client) => Promise<T>, key?: string) => Promise<T>
   readonly script: (name: ScriptName, keys: readonly string[], values: ReadonlyArray<string | number>) => Promise<unknown>
@@ -18,6 +21,7 @@ export interface RedisLink {
 }
 
 const maxPending = 5_000
+const lonelyNode = 'state.url is a node of a Redis Cluster: without state.cluster, whatever other nodes have is answered 503'
 const probeEveryMs = 100
 
 /** Resolves when the server is ready; rejects if it is not within `startMs`. */
@@ -30,6 +34,11 @@ export async function linkRedis (config: StateConfig, startMs = 5_000): Promise<
     disconnect()
     throw error
   })
+  const info = String(await client.info('server').catch(String))
+  if (info.includes('_mode:sentinel')) {
+    disconnect()
+    throw new OptionError('state.url', 'is a Sentinel: state.sentinel must name the primary')
+  }
   const gaps: Array<() => void> = []
   const tellGap = (): void => gaps.forEach((onGap) => onGap())
   const breakers = new Map<string, Breaker>()
@@ -45,6 +54,7 @@ export async function linkRedis (config: StateConfig, startMs = 5_000): Promise<
   }
   const ask: RedisLink['ask'] = async (call, key = '') => await breakerOf(key).run(async () => await call(client))
   return {
+    notice: info.includes('_mode:cluster') && config.cluster !== true ? lonelyNode : null,
     ask,
     script: async (name, keys, values) => await ask(async (asked) => await runScript(asked, name, keys, values), keys[0]),
     subscribe: async (channel, onMessage, onGap) => {

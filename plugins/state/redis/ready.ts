@@ -9,7 +9,11 @@ export type Client = Redis | Cluster
  */
 export function heardBy (client: Client): () => Error | null {
   let last: Error | null = null
-  client.on('error', (error: Error) => { last = new Error(String(Reflect.get(error, 'code') ?? sentinelWords(error.message))) })
+  client.on('error', (error: Error) => {
+    // A cluster's says only that no node answered as it should.
+    const cause: Error = Object(error).lastNodeError ?? error
+    last = new Error(String(Reflect.get(cause, 'code') ?? sentinelWords(cause.message)))
+  })
   client.on('ready', () => { last = null })
   return () => last
 }

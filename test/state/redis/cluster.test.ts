@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import t from 'tap'
+import { openState } from '../../../plugins/state/index.js'
 import { linkRedis } from '../../../plugins/state/redis/link.js'
 import { startHalves } from './cluster.js'
 import { startRedis, withoutRedis } from './server.js'
@@ -98,4 +99,18 @@ t.test('without the node that is named, the others are found again after all con
     await pause(50)
   }
   t.equal(await ask(), null)
+})
+
+t.test('what is told at start: a cluster that nobody named as one, and why none is found', { skip: withoutRedis }, async (t) => {
+  const [node, single] = [await startRedis({ cluster: true }), await startRedis()]
+  t.teardown(async () => { for (const server of [node, single]) await server.stop() })
+  const config = { engine: 'redis', url: node.url, path: t.testdir({}), commandTimeoutMs: 5_000 } as const
+  for (const [given, notice] of [[{}, /without state\.cluster/], [{ cluster: true }, null], [{ url: single.url }, null]] as const) {
+    const state = await openState({ ...config, ...given })
+    t.match(state.notice, notice)
+    await state.close()
+  }
+  await t.rejects(linkRedis({ ...config, url: single.url, cluster: true }, 2_000), { message: /cluster support disabled$/ })
+  const login = node.url.replace('//', '//nobody:one@')
+  await t.rejects(linkRedis({ ...config, url: login, cluster: true }, 2_000), { message: /: WRONGPASS [^]*$/ })
 })

@@ -91,7 +91,7 @@ t.test('the primary is found through Sentinels, with a password for each of the 
   t.match(await command('keys', 'create', '--group', 'chat', '--config', join(folder, 'gateway.yaml')), { code: 0 })
 })
 
-t.test('a Sentinel that is away is told nobody', { skip: withoutRedis }, async (t) => {
+t.test('a Sentinel is not taken for the server, and one that is away is told nobody', { skip: withoutRedis }, async (t) => {
   const server = await launchRedis(t, ['save ""'])
   const rules = [`sentinel monitor main 127.0.0.1 ${server} 1`, 'sentinel down-after-milliseconds main 60000']
   const named = operatorOf(t, await launchRedis(t, rules, ['--sentinel']))
@@ -104,6 +104,7 @@ t.test('a Sentinel that is away is told nobody', { skip: withoutRedis }, async (
     engine: 'redis', url: `redis://127.0.0.1:${named.options.port}`, sentinel: { name: 'main' }, ...patient,
   })
   t.teardown(link.close)
+  await t.rejects(linkRedis({ engine: 'redis', url: `redis://127.0.0.1:${other}`, ...patient }), { code: 'LLM_GATEWAY_OPTION', message: /is a Sentinel/ })
   const printed = t.capture(console, 'error')
   named.shutdown().catch(() => {})
   while (named.status === 'ready') await pause(5)

@@ -130,6 +130,7 @@ t.test('an answer that cannot be read is a fault, not a decision', { skip }, asy
   const ask = { id: 'a', group: 'g', groupLimits: {}, key: 'k', keyLimits: {}, requests: 1, tokens: 0, floor: 0 }
   for (const answer of [[[0, 'weather', 'key', '1', '0', '0']], [], 'OK']) {
     const link = {
+      notice: null,
       ask: async () => { throw new Error('not asked') },
       script: async () => answer,
       subscribe: async () => {},
