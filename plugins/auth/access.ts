@@ -3,6 +3,7 @@ import { clipped } from '../core/errors/clipped.js'
 import { gatewayError, type GatewayError } from '../core/errors/gateway-error.js'
 import { modelHeaders, type Endpoint, type Family } from '../protocols/index.js'
 import type { ModelCall } from '../core/call/model-call.js'
+import { mayBeReadAs, parametersOf, queryOf } from '../core/url/query.js'
 import type { Group, Key } from '../core/types.js'
 
 /** 401 for a key that is no longer valid. `nowMs` is the time since the epoch. */
@@ -20,10 +21,18 @@ export function checkProtocol (group: Group | undefined, endpoint: Endpoint): Ga
   return gatewayError('protocol_not_allowed', { protocol: endpoint.protocol, allowed })
 }
 
-/** 403 if the group allows only some models and this is none of them; 400 if the request names no model. */
+const isModel = mayBeReadAs(['model'])
+
+/**
+ * 403 if the group allows only some models and this is none of them; 400 if the request names no model. 403 also for another model in the
+ * query than in the body: LiteLLM, and servers that read forms in Go and Java, prefer it.
+ */
 export function checkModel (
-  { auth: { group }, model, body: { otherModels }, endpoint: { modelField } }: ModelCall, headers: Readonly<Record<string, unknown>>
+  { auth: { group }, model, body: { otherModels }, endpoint: { modelField }, url }: ModelCall, headers: Readonly<Record<string, unknown>>
 ): GatewayError | null {
+  const query = modelField === null || model === null ? '' : queryOf(url)
+  const elsewhere = query === '' ? undefined : parametersOf(query, isModel).find(([, name]) => name !== model)?.[1]
+  if (elsewhere !== undefined) return gatewayError('model_not_allowed', { model: clipped(elsewhere) }, { param: modelField })
   const models = group?.models ?? null
   if (models === null) return null
   const inHeaders = Object.keys(headers).filter((name) => modelHeaders.includes(name.replaceAll('_', '-')))

@@ -262,6 +262,30 @@ t.test('so do those that a header names', async (t) => {
   }
 })
 
+t.test('another model in the query than in the body is 403, whatever the group allows', async (t) => {
+  const body = ['model', 'prompt'].map((name) => `--b\r\nContent-Disposition: form-data; name="${name}"\r\n\r\nm\r\n`).join('') + '--b--'
+  const upstream = await startUpstream(t)
+  for (const models of [['m', 'n'], undefined]) {
+    const app = Fastify()
+    t.teardown(() => app.close())
+    await app.register(llmGateway, {
+      ...gatewayOptions(upstream.url), groups: { all: { protocols: everyProtocol, ...models && { models } } },
+    })
+    const ask = async (query: string, form: boolean): Promise<number> => (await app.inject({
+      method: 'POST',
+      url: `/v1/${form ? 'images/edits' : 'chat/completions'}?${query}`,
+      headers: { authorization: `Bearer ${secret}`, 'content-type': form ? 'multipart/form-data; boundary=b' : 'application/json' },
+      payload: form ? body : { model: 'm', messages: [{ role: 'user', content: 'hi' }] },
+    })).statusCode
+    for (const form of [false, true]) {
+      for (const query of ['model=dear', 'model=n', 'a=b&MODEL=dear', 'm%6fdel=dear', 'model[]=dear', 'model=m&model=dear', 'model=']) {
+        t.equal(await ask(query, form), 403, query)
+      }
+      for (const query of ['model=m', 'models=dear', 'api-version=1', 'model_id=dear', '']) t.equal(await ask(query, form), 200, query)
+    }
+  }
+})
+
 t.test('nor does a model hide behind a key that is there twice, or in other letters', async (t) => {
   const upstream = await startUpstream(t)
   const app = Fastify()
