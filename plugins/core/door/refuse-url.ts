@@ -3,6 +3,7 @@ import { gatewayError } from '../errors/gateway-error.js'
 import { refuse } from '../errors/refuse.js'
 import type { Gateway } from '../gateway.js'
 import { showRefused } from '../call/identify.js'
+import { dropCredentials } from './carriers.js'
 import { ownAddress } from './own-address.js'
 import { familyAsked, knownActions } from '../url/match.js'
 import { queryOf, splitKeys, withoutQuery } from '../url/query.js'
@@ -19,6 +20,8 @@ export function refuseUrl (
 ): FastifyReply {
   const { code, family, url, allow = [] } = refusal
   showRefused(request, refusal)
+  // Where a hook fails on this answer, a host's error handler may send the request on.
+  if (gateway.guarded) dropCredentials(request.raw.headers)
   const path = withoutQuery(url).replace(/^https?:\/\/[^/]*/i, '')
   const values = { method: request.method, path, baseUrl: family.baseUrl(ownAddress(request)), known: knownActions.join(', ') }
   const error = gatewayError(answeredAs(code), values, {
