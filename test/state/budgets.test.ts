@@ -198,6 +198,15 @@ for (const engine of engines) {
       }), { numRuns: 40 })
     })
 
+    t.test('a share that only the floor of a process that is gone reaches is told by the next settlement', async (t) => {
+      const groupBuckets = [bucket('quiet', 100)]
+      await balances.hold(ask({ id: 'dead', cost: 70, costFloor: 60, groupBuckets }))
+      clock.now += 20_000
+      t.same(await other.readBucket('quiet', 'chat'), { spent: 60, held: 0 })
+      await balances.hold(ask({ id: 'next', cost: 10, groupBuckets }))
+      t.same(await balances.settle({ ...settled, id: 'next', cost: 1 }), [{ scope: 'group', bucket: 'quiet', percent: 50 }])
+    })
+
     t.test('a hold whose process is gone is charged its floor, and put right by whoever settles it', async (t) => {
       const keyBuckets = [bucket('floor', 100)]
       await balances.hold(ask({ id: 'gone', keyLimits: { budgets: [] }, cost: 50, costFloor: 5, keyBuckets }))
