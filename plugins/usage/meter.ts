@@ -54,17 +54,14 @@ export class Meter {
     takeOutside(this.#outside, found, this.#plan)
     const type = found[slots.type]
     if (typeof type === 'string') this.complete ||= rules.last.includes(type)
-    this.failed ||= this.fails(found)
+    const fails = this.fails(found)
+    this.failed ||= fails
     // Before `add` merges earlier counts into it.
-    this.isExtra = this.#lacksChoice(found) && !this.fails(found) && slots.usage.some((slot) => this.#tells(found[slot]))
+    this.isExtra = this.#lacksChoice(found) && !fails && slots.usage.some((slot) => this.#tells(found[slot]))
     this.hasUsage = false
     for (const slot of slots.usage) {
       if (found[slot] === undefined) continue
-      for (const usage of [found[slot]].flat()) {
-        if (!isObject(usage)) continue
-        this.hasUsage = true
-        this.#add(usage)
-      }
+      for (const usage of [found[slot]].flat()) if (isObject(usage)) this.#add(usage)
     }
     this.#tools = this.#withTools(this.#tools, this.#toolsIn(found, slots.tools))
     this.#drawn = this.#withTools(this.#drawn, this.#toolsIn(found, slots.drawnByTools))
@@ -72,7 +69,7 @@ export class Meter {
     const sequence = numberIn(found, slots.sequence)
     // A skipped event may be read after a later one.
     if (sequence !== null && sequence > (this.#sequence ?? -1)) this.#sequence = sequence
-    this.#takeEnding(found, type)
+    this.#takeEnding(found, type, fails)
   }
 
   /** True if the findings report a failure. `open`: slot of a value that is still being read. */
@@ -98,15 +95,16 @@ export class Meter {
     return { id: this.#id, model: this.#model, createdAt: this.#createdAt, sequence: this.#sequence }
   }
 
-  /** If one of several answers has ended, events of the others may still follow. */
-  #takeEnding (found: readonly unknown[], type: unknown): void {
+  /** If one of several answers has ended, or failed, events of the others may still follow. */
+  #takeEnding (found: readonly unknown[], type: unknown, fails: boolean): void {
     const { slots, rules: { ending } } = this.#plan
     const isLast = slots.reasons.some((slot) => tellsReason(found[slot])) || ending?.types.some((last) => last === type) === true
-    if (this.complete || this.failed || isLast) this.ended = true
+    if (this.complete || fails || isLast) this.ended = true
     else if (Number(found[slots.listed]) > 0 && !this.hasUsage) this.ended = false
   }
 
   #add (usage: JsonObject): void {
+    this.hasUsage = true
     this.#latest = overlay(this.#plan.rules.merge === 'last' ? this.#latest : null, usage)
     if (this.#plan.rules.merge === 'last') return
     const counted = countTokens(usage, this.#plan.counts)

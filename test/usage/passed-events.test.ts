@@ -72,6 +72,19 @@ t.test('the failure of one of several answers is seen wherever the pieces of a s
   upstream.queue({ headers, body: failing, split: [failing.length - 14] })
   await read(await call(url, { body: '{"model":"m","n":2,"stream":true,"messages":[{"role":"user","content":"hi"}]}' }).reply)
   t.match(await settled.next(), { outcome: 'upstream_error' })
+
+  const cut = bytes.subarray(0, failing.lastIndexOf('data: {'))
+  const whole = [...cut.keys()].filter((at) => {
+    const { tap } = tapOn(requestFor('chat_completions'), headers, false, true)
+    for (const piece of cutAt(cut, [at])) tap.push(piece)
+    tap.end()
+    return tap.whole
+  })
+  t.strictSame(whole, [], 'and the other is cut if it does not end')
+  upstream.queue({ headers, body: cut, split: [cut.length - 14] })
+  const told = await read(await call(url, { body: '{"model":"m","n":2,"stream":true,"messages":[{"role":"user","content":"hi"}]}' }).reply)
+  t.match(told.bytes.toString().slice(cut.length), /^data: \{"error":.*"upstream_aborted"/)
+  t.match(await settled.next(), { outcome: 'truncated', abortedBy: 'upstream' })
 })
 
 t.test('what one of several answers tells is not hidden by the null of another', async (t) => {
