@@ -2,6 +2,7 @@
 import t from 'tap'
 import { call, listen, read, startGateway } from '../helpers/gateway.js'
 import { startUpstream } from '../helpers/upstream.js'
+import { hosts } from './hosts.js'
 import { cutAt, requestFor, tapOn } from './meter-reply.js'
 
 const headers = { 'content-type': 'text/event-stream' }
@@ -66,12 +67,14 @@ t.test('the failure of one of several answers is seen wherever the pieces of a s
     return !tap.failed
   })
   t.strictSame(unseen, [])
+  const body = '{"model":"m","n":2,"stream":true,"messages":[{"role":"user","content":"hi"}]}'
   const upstream = await startUpstream(t)
-  const { app, settled } = await startGateway(t, upstream.url)
-  const url = `${await listen(app)}/v1/chat/completions`
-  upstream.queue({ headers, body: failing, split: [failing.length - 14] })
-  await read(await call(url, { body: '{"model":"m","n":2,"stream":true,"messages":[{"role":"user","content":"hi"}]}' }).reply)
-  t.match(await settled.next(), { outcome: 'upstream_error' })
+  for (const { name, start } of hosts) {
+    const { app, settled } = await start(t, upstream.url)
+    upstream.queue({ headers, body: failing, split: [failing.length - 14] })
+    await read(await call(`${await listen(app)}/v1/chat/completions`, { body }).reply)
+    t.match(await settled.next(), { outcome: 'upstream_error' }, name)
+  }
 
   const cut = bytes.subarray(0, failing.lastIndexOf('data: {'))
   const whole = [...cut.keys()].filter((at) => {
@@ -82,7 +85,8 @@ t.test('the failure of one of several answers is seen wherever the pieces of a s
   })
   t.strictSame(whole, [], 'and the other is cut if it does not end')
   upstream.queue({ headers, body: cut, split: [cut.length - 14] })
-  const told = await read(await call(url, { body: '{"model":"m","n":2,"stream":true,"messages":[{"role":"user","content":"hi"}]}' }).reply)
+  const { app, settled } = await startGateway(t, upstream.url)
+  const told = await read(await call(`${await listen(app)}/v1/chat/completions`, { body }).reply)
   t.match(told.bytes.toString().slice(cut.length), /^data: \{"error":.*"upstream_aborted"/)
   t.match(await settled.next(), { outcome: 'truncated', abortedBy: 'upstream' })
 })
