@@ -1,11 +1,15 @@
 /** Finds secrets in what an upstream says: literal, in hex or base64, or as JSON, URLs and HTML may escape them. */
 import { lineFeed } from '../core/body/bytes.js'
 import { unescaped } from './unescaped.js'
+import { minSecretLength } from './upstream-secrets.js'
 
 /** The longest way to write a character: `\\\u0026amp;#x00002d;`. */
 const bytesOfLetter = 21
 
-/** A secret as it may be written besides its escapes. In base64 it may stand behind zero, one or two bytes of a group of three. */
+/**
+ * A secret as it may be written besides its escapes, with one character per byte. In base64 it may stand behind zero, one or two bytes of a
+ * group of three. What is an escape in the secret itself is undone where the secret was escaped.
+ */
 function formsOf (secret: string): string[] {
   const bytes = Buffer.from(secret)
   const hex = bytes.toString('hex')
@@ -14,7 +18,11 @@ function formsOf (secret: string): string[] {
     // Characters that hold bits of what stands around it are left out.
     return text.slice(before === 0 ? 0 : before + 1, (before + bytes.length) % 3 === 0 ? undefined : -1)
   })
-  return [secret, hex, hex.toUpperCase(), ...packed, ...packed.map((text) => text.replaceAll('-', '+').replaceAll('_', '/'))]
+  const asciiJson = secret.replace(/[^\0-\xff]/g, (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`)
+  const plain = [asciiJson, bytes.toString('latin1')]
+  const undone = plain.map((text) => unescaped(Buffer.from(text, 'latin1')).toString('latin1'))
+  const packedPlainly = packed.map((text) => text.replaceAll('-', '+').replaceAll('_', '/'))
+  return [...plain, ...undone, hex, hex.toUpperCase(), ...packed, ...packedPlainly].filter(({ length }) => length >= minSecretLength)
 }
 
 /** Of bytes as they come, and without their escapes. */
@@ -25,7 +33,7 @@ export class SecretSearch {
 
   constructor (secrets: readonly string[]) {
     this.#forms = [...new Set(secrets.flatMap(formsOf))]
-    this.maxBytes = bytesOfLetter * Math.max(...secrets.map(({ length }) => length))
+    this.maxBytes = bytesOfLetter * Math.max(...secrets.map((secret) => Buffer.byteLength(secret)))
   }
 
   isIn (bytes: Buffer): boolean {

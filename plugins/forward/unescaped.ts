@@ -4,7 +4,9 @@ import { backslash, standsAt } from '../core/body/bytes.js'
 const percent = 0x25
 const ampersand = 0x26
 const semicolon = 0x3b
-const names: ReadonlyArray<readonly [name: string, letter: number]> = [['lt;', 0x3c], ['gt;', 0x3e], ['quot;', 0x22], ['apos;', 0x27]]
+const names: ReadonlyArray<readonly [name: string, letter: number]> = [
+  ['amp;', ampersand], ['lt;', 0x3c], ['gt;', 0x3e], ['quot;', 0x22], ['apos;', 0x27],
+]
 
 /** A character, and where its escape ends. */
 type Unit = readonly [letter: number, end: number]
@@ -44,7 +46,9 @@ function slashedAt (bytes: Buffer, at: number): Unit | null {
   const isCoded = digits === to + 3 || standsAt('x', bytes, to)
   const letter = isCoded ? numberAt(bytes, digits, 16, 2) : -1
   if (letter !== -1) return (letter === ampersand ? entityAt(bytes, digits + 2) : null) ?? [letter, digits + 2]
-  return to === bytes.length || /[\w%&]/.test(String.fromCharCode(byteAt(bytes, to))) ? null : [byteAt(bytes, to), to + 1]
+  if (to === bytes.length) return null
+  // Before a letter it is a character itself, such as that of `\\n`, or of a secret.
+  return /[\w%&]/.test(String.fromCharCode(byteAt(bytes, to))) ? [backslash, to] : [byteAt(bytes, to), to + 1]
 }
 
 /** Up to three times. */

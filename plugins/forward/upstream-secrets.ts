@@ -4,7 +4,7 @@ import type { Call, Upstream } from '../core/upstream/upstream.js'
 import { isCarrier } from '../core/url/query.js'
 
 /** A shorter text may stand in a reply by chance. */
-const minSecretLength = 8
+export const minSecretLength = 8
 
 /** What the host's mount sends, if no upstream of ours is asked. */
 export interface MountRequest {

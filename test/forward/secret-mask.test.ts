@@ -63,3 +63,24 @@ t.test('what only looks like escapes is left as it is', async (t) => {
     t.equal(new SecretSearch([secret]).masked(bytes), bytes, text)
   }
 })
+
+t.test('a secret with escapes or other letters than ASCII in it is masked as it may be repeated, wherever it is cut', async (t) => {
+  for (const [secret, text] of [
+    ['pa\\ssword', 'pa\\\\ssword'], ['pass\\-word', 'pass\\\\-word'], ['ab%41cdefg', 'ab%2541cdefg'], ['ab&lt;cdefg', 'ab&amp;lt;cdefg'],
+    ['ab&cd<efgh', 'ab&amp;amp;cd&amp;lt;efgh'], ['clé-secrète', 'clé-secrète'], ['clé-secrète', 'cl\\u00e9-secr\\u00E8te'],
+    ['clé-秘密-12', 'cl\\u00e9-\\u79d8\\u5bc6-12'], ['秘密の鍵です九九', encodeURIComponent(encodeURIComponent('秘密の鍵です九九'))],
+  ] as const) {
+    const bytes = Buffer.from(text)
+    const wrong = [...bytes.keys()].filter((at) => {
+      const mask = new PieceMask([secret])
+      const out = Buffer.concat([...cutAt(bytes, [at]).map((piece) => mask.push(piece)), mask.end()]).toString()
+      return out !== '*'.repeat(bytes.length)
+    })
+    t.strictSame(wrong, [], text)
+  }
+})
+
+t.test('what is left of a secret without its escapes is not masked if it is short', async (t) => {
+  const bytes = Buffer.from('abc ')
+  for (const secret of ['%61%62%63', '\\u0020\\u0020']) t.equal(new SecretSearch([secret]).masked(bytes), bytes, secret)
+})
