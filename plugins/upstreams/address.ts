@@ -1,8 +1,10 @@
 import { gatewayError, type GatewayError } from '../core/errors/gateway-error.js'
 import type { ModelCall } from '../core/call/model-call.js'
 import type { Upstream } from '../core/upstream/upstream.js'
+import { mayBeReadAs, parametersOf } from '../core/url/query.js'
 
 const modelPlace = '{model}'
+const isModel = mayBeReadAs(['model'])
 
 /** Servers remove such a segment together with the one before it, some of them after decoding. */
 const dotSegment = /(?:^|[/\\])\.{1,2}(?:[/\\]|$)/
@@ -19,7 +21,7 @@ export function pathAt (upstream: Upstream, llm: ModelCall, model: string | null
   const mark = url.indexOf('?', start)
   const tail = withModel(mark < 0 ? url.slice(start) : url.slice(start, mark), llm, model)
   const query = mark < 0 ? '' : url.slice(mark + 1)
-  const path = upstream.basePath + tail + queryAt(upstream, query)
+  const path = upstream.basePath + tail + queryAt(upstream, model === llm.model ? query : withoutModel(query))
   if (!upstream.basePath.includes(modelPlace)) return path
   if (model === null) return gatewayError('model_required')
   if (dotSegment.test(model) || halfCharacter.test(model)) return gatewayError('model_not_found', {}, { param: llm.endpoint.modelField })
@@ -38,6 +40,11 @@ function withModel (tail: string, { endpoint, model }: ModelCall, sent: string |
 /** A model as part of a path, in which it may contain `/`, `:` and `@`. */
 function inPath (model: string): string {
   return encodeURIComponent(model).replace(/%(?:2F|3A|40)/g, decodeURIComponent)
+}
+
+/** A caller's own name of a model that is called otherwise upstream: servers that prefer the query's would take it for another model. */
+function withoutModel (query: string): string {
+  return query.split('&').filter((pair) => parametersOf(`?${pair}`, isModel).length === 0).join('&')
 }
 
 /** The upstream's own parameters replace the caller's of the same name, in any case, as for some servers. Others stay byte for byte. */

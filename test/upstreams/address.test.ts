@@ -53,6 +53,12 @@ t.test('every base is reached: what follows the version is put behind it, or the
     ],
     [verbatim('https://h', { query: { 'Api-Version': 1 } }), `${chat}?api-version=9&Api-Version=8`, '/chat/completions?Api-Version=1'],
     [{ url: 'https://h' }, `${chat}?x=%2F&&`, '/v1/chat/completions?x=%2F&&'],
+    [
+      { url: 'https://h', models: { ours: 'theirs' } }, `${chat}?x=%2F&model=ours&m%6fdel=ours&a;model=ours&models=&y`,
+      '/v1/chat/completions?x=%2F&models=&y', { model: 'ours' },
+    ],
+    [{ url: 'https://h', models: { ours: 'theirs' } }, `${chat}?model=ours`, '/v1/chat/completions', { model: 'ours' }],
+    [{ url: 'https://h', models: { ours: 'theirs' } }, `${chat}?model=m`, '/v1/chat/completions?model=m', { model: 'm' }],
     [{ url: 'https://h' }, `${generate}?alt=sse`, '/v1beta/models/gemini-2:generateContent?alt=sse'],
     [
       { url: 'https://h', models: { 'gemini-2': 'gemini/2@x:y z' } }, `${generate}?alt=sse`,
