@@ -114,6 +114,7 @@ interface SentinelOptions {
   readonly sentinels: Array<{ host: string, port: number }>
   readonly db?: number
   readonly failoverDetector: true
+  readonly sentinelCommandTimeout: number
 }
 
 /** Options of one Sentinel, which names the server and the other Sentinels, by host and port only. */
@@ -125,6 +126,8 @@ function sentinelOf (url: string, name: string): SentinelOptions {
     name,
     // A primary from which Sentinels hand over takes writes for ten seconds more, which nobody will count.
     failoverDetector: true,
+    // One that takes connections and does not answer would be waited for, though others answer.
+    sentinelCommandTimeout: leastCommandMs,
     sentinels: [{ host: hostname.replace(/^\[(.*)\]$/, '$1'), port: Number(port || 26_379) }],
     ...db > 0 && { db },
     ...protocol === 'rediss:' && { enableTLSForSentinelMode: true, sentinelTLS: {} },
