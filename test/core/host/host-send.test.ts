@@ -1,10 +1,11 @@
 import httpProxy from '@fastify/http-proxy'
 import Fastify from 'fastify'
 import t from 'tap'
-import llmGateway from '../../../plugins/index.js'
+import llmGateway, { usage } from '../../../plugins/index.js'
 import { memoryBalances } from '../../../plugins/state/index.js'
 import { call, everyProtocol, gatewayOptions, listen, read, secret, watchSettled } from '../../helpers/gateway.js'
 import { startUpstream } from '../../helpers/upstream.js'
+import { askOnce } from '../../helpers/wire.js'
 
 t.test('a plain mount sends nothing for a caller that left while a hook of the host waited', async (t) => {
   const upstream = await startUpstream(t)
@@ -60,4 +61,18 @@ t.test('an error handler sends no request whose model its key may not use', asyn
   t.equal(reply.statusCode, 500)
   t.strictSame(upstream.seen, [])
   t.match(logged.join(), /would send it before its model and limits were checked/)
+})
+
+t.test('a plain mount sends a body that no type names as JSON', async (t) => {
+  const upstream = await startUpstream(t)
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(usage)
+  await app.register(httpProxy, { upstream: upstream.url, prefix: '/v1', rewritePrefix: '/v1' })
+  const body = '{"model":"m","messages":[{"role":"user","content":"x"}]}'
+  const head = ['POST /v1/chat/completions HTTP/1.1', 'host: h', `authorization: Bearer ${secret}`]
+  t.equal((await askOnce(await listen(app), head, body)).status, 200)
+  const sent = await upstream.requests.next()
+  t.equal(sent.headers['content-type'], 'application/json')
+  t.same(sent.json, JSON.parse(body))
 })
