@@ -21,7 +21,7 @@ export function pathAt (upstream: Upstream, llm: ModelCall, model: string | null
   const mark = url.indexOf('?', start)
   const tail = withModel(mark < 0 ? url.slice(start) : url.slice(start, mark), llm, model)
   const query = mark < 0 ? '' : url.slice(mark + 1)
-  const path = upstream.basePath + tail + queryAt(upstream, model === llm.model ? query : withoutModel(query))
+  const path = upstream.basePath + tail + queryAt(upstream, query === '' || model === llm.model ? query : withoutModel(query))
   if (!upstream.basePath.includes(modelPlace)) return path
   if (model === null) return gatewayError('model_required')
   if (dotSegment.test(model) || halfCharacter.test(model)) return gatewayError('model_not_found', {}, { param: llm.endpoint.modelField })

@@ -1,4 +1,4 @@
-import { readParameters } from './parameters.js'
+import { isLikeAscii, readParameters } from './parameters.js'
 import { folded } from '../core/body/folded.js'
 import type { Span } from '../core/body/json-text.js'
 import { refused, type BodyRefusal } from './body-refusal.js'
@@ -6,8 +6,6 @@ import { refused, type BodyRefusal } from './body-refusal.js'
 /** A part's header lines and the value of a wanted field are short; files are never read. */
 const headersMaxBytes = 8 * 1024
 const valueMaxBytes = 1024
-/** Some servers decode a value: Go's all that is quoted-printable, ASP.NET's by the charset of its part. These leave it as it is. */
-const coded = /^content-(?:transfer-encoding:(?![ \t]*(?:7bit|8bit|binary)[ \t]*$)|type:.*charset(?!="?(?:utf-8|us-ascii|iso-8859-\d+)"?[ \t]*$))/i
 
 /**
  * Finds the values of the wanted fields of a multipart/form-data body (RFC 7578), and nothing else: one native search from delimiter to
@@ -55,11 +53,20 @@ function readPart (part: Buffer, at: number, wanted: readonly string[], fields: 
   if (disposition === null || name === undefined || /\\|=\?/.test(name) || hasAny(disposition, 'name*')) return 'a part has no plain name'
   if (!wanted.includes(name)) return otherSpelling(name, wanted)
   if (fields.has(name)) return `the field ${name} stands in it twice`
-  if (hasAny(disposition, 'filename') || valueEnd - valueStart > valueMaxBytes || lines.some((line) => coded.test(line))) {
-    return `the field ${name} is not a short text`
+  if (hasAny(disposition, 'filename') || valueEnd - valueStart > valueMaxBytes || lines.some(isCoded)) {
+    return `the field ${name} is not a short plain text`
   }
   fields.set(name, [at + valueStart, at + valueEnd])
   return null
+}
+
+/** Some servers decode a value: Go's all that is quoted-printable, ASP.NET's by the charset of its part. */
+function isCoded (line: string): boolean {
+  const [, encoding, type] = /^content-(?:transfer-encoding:[ \t]*(.*)|type:[^;]*(.*))$/i.exec(line) ?? []
+  if (encoding !== undefined) return !/^(?:7bit|8bit|binary)[ \t]*$/i.test(encoding)
+  if (type === undefined) return false
+  const parameters = readParameters(type)
+  return parameters === null || hasAny(parameters, 'charset*') || !isLikeAscii(parameters.get('charset') ?? 'utf-8')
 }
 
 /** Some servers match names of fields in any case, or take `model[]` and ` model` for `model`. */

@@ -24,5 +24,5 @@ export function readParameters (text: string): ReadonlyMap<string, string> | nul
 
 /** True for a charset in which plain letters and digits are the bytes that they are in ASCII. */
 export function isLikeAscii (charset: string): boolean {
-  return /^(?:utf-?8|us-ascii|iso-8859-\d+)$/i.test(charset)
+  return /^(?:utf-?8|(?:us-)?ascii|iso-8859-\d+|windows-125\d)$/i.test(charset)
 }
