@@ -12,13 +12,6 @@ export interface Span {
   readonly endsAt: number | null
 }
 
-interface Wall {
-  readonly year: number
-  /** From 1. */
-  readonly month: number
-  readonly day: number
-}
-
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
 
@@ -27,9 +20,9 @@ const zones = new Map<string, Intl.DateTimeFormat>()
 export function spanOf (period: Period, timezone: string, now: number): Span {
   if (period === 'total') return { name: '', from: -Infinity, endsAt: null }
   if (period === 'hour') return hourOf(timezone, now)
-  const first = firstDay(period, wallAt(timezone, now))
-  const next = nextDay(period, first)
-  return { name: nameOf(period, first), from: startOf(timezone, first), endsAt: startOf(timezone, next) }
+  const [first, next] = daysOf(period, new Date(now + offsetAt(timezone, now)))
+  const name = new Date(first).toISOString().slice(0, period === 'month' ? 7 : 10)
+  return { name, from: startOf(timezone, first), endsAt: startOf(timezone, next) }
 }
 
 /** Hours by elapsed time: when clocks are set back, two hours with the same local name are two periods. */
@@ -39,41 +32,22 @@ function hourOf (timezone: string, now: number): Span {
   return { name: new Date(from).toISOString().slice(0, 16), from, endsAt: from + hourMs }
 }
 
-function firstDay (period: Period, { year, month, day }: Wall): Wall {
-  if (period === 'month') return { year, month, day: 1 }
-  if (period === 'day') return { year, month, day }
-  const weekday = (new Date(Date.UTC(year, month - 1, day)).getUTCDay() + 6) % 7
-  return dayAfter({ year, month, day }, -weekday)
-}
-
-function nextDay (period: Period, first: Wall): Wall {
-  // After December a thirteenth, which `Date` takes for the next January.
-  if (period === 'month') return { ...first, month: first.month + 1 }
-  return dayAfter(first, period === 'week' ? 7 : 1)
-}
-
-function dayAfter ({ year, month, day }: Wall, days: number): Wall {
-  const date = new Date(Date.UTC(year, month - 1, day + days))
-  return { year: date.getUTCFullYear(), month: date.getUTCMonth() + 1, day: date.getUTCDate() }
-}
-
-function nameOf (period: Period, { year, month, day }: Wall): string {
-  const text = new Date(Date.UTC(year, month - 1, day)).toISOString()
-  return text.slice(0, period === 'month' ? 7 : 10)
+/** The first day of the period and the one after its last, each as midnight of its date in UTC. `local`: its UTC fields show local time. */
+function daysOf (period: Period, local: Date): readonly [number, number] {
+  const [year, month, day] = [local.getUTCFullYear(), local.getUTCMonth(), local.getUTCDate()]
+  // `Date.UTC` takes a thirteenth month and any day for those that they come to.
+  if (period === 'month') return [Date.UTC(year, month), Date.UTC(year, month + 1)]
+  if (period === 'day') return [Date.UTC(year, month, day), Date.UTC(year, month, day + 1)]
+  const monday = day - (local.getUTCDay() + 6) % 7
+  return [Date.UTC(year, month, monday), Date.UTC(year, month, monday + 7)]
 }
 
 /** The first moment of a local day. If clocks are set forward over midnight, the moment at which that happens. */
-function startOf (timezone: string, { year, month, day }: Wall): number {
-  const midnight = Date.UTC(year, month - 1, day)
+function startOf (timezone: string, midnight: number): number {
   const before = midnight - offsetAt(timezone, midnight - dayMs)
   const after = midnight - offsetAt(timezone, midnight + dayMs)
   const earlier = Math.min(before, after)
   return earlier + offsetAt(timezone, earlier) === midnight ? earlier : Math.max(before, after)
-}
-
-function wallAt (timezone: string, now: number): Wall {
-  const local = new Date(now + offsetAt(timezone, now))
-  return { year: local.getUTCFullYear(), month: local.getUTCMonth() + 1, day: local.getUTCDate() }
 }
 
 /** How far clocks there are ahead of UTC, milliseconds. */
