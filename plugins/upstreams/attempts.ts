@@ -77,7 +77,7 @@ export class PoolAttempts implements Attempts {
   async #wait (visit: Visit, pending: Promise<string>): Promise<Called> {
     const secret = await this.#allowance.inTime(pending)
     if (secret !== null) return await this.#call(visit, secret, this.#around.now())
-    this.#visits.end('credential', 0, { blames: 'credential', waitMs: null })
+    this.#visits.end('credential', { blames: 'credential', waitMs: null })
     return await this.#elsewhere('credential', gatewayError('upstream_credential_unavailable'))
   }
 
@@ -87,7 +87,7 @@ export class PoolAttempts implements Attempts {
     const called = callOf(visit.member.upstream, this.#llm, secret, longestMs)
     if (called instanceof GatewayError) {
       // Its address does not fit this request, which says nothing about its health.
-      this.#visits.end(null, 0, null)
+      this.#visits.end(null, null)
       return this.#elsewhere(null, called)
     }
     this.#allowance.attemptsLeft -= 1
@@ -126,11 +126,10 @@ export class PoolAttempts implements Attempts {
     const visit = this.#visits.current
     const judgement = judge(failure, visit?.member.upstream.forwards === false, Date.now(), this.#llm)
     this.#best.keep(failure, judgement.result, this.#isMissing)
-    const status = failure.kind === 'transport' ? 0 : failure.reply.status
-    const isRefused = status === 401 && judgement.cause === 'credential'
+    const isRefused = this.#visits.status === 401 && judgement.cause === 'credential'
     const renewing = isRefused && this.#mayRenew && visit?.member !== this.#renewedFor ? visit?.renew() : null
     if (visit && renewing) return this.#renew(visit, renewing, judgement)
-    this.#visits.end(judgement.result, status, judgement)
+    this.#visits.end(judgement.result, judgement)
     return this.#goOn(judgement)
   }
 
@@ -139,7 +138,7 @@ export class PoolAttempts implements Attempts {
     this.#renewedFor = member
     const renewed = await this.#allowance.inTime(renewing)
     const isOther = renewed !== null && renewed !== secret
-    this.#visits.end('credential', 401, isOther ? null : judgement)
+    this.#visits.end('credential', isOther ? null : judgement)
     if (this.#isOver) return null
     if (!isOther) return this.#goOn(judgement)
     this.#allowance.attemptsLeft += 1

@@ -58,6 +58,7 @@ export class Visit {
     else if (blames === null && models.size > 0) models.delete(this.#model)
     if (blames === null) this.member.load.answered()
     if (blames === 'account_model') account.cool(this.#model, now + Math.min(waitMs ?? coolMs, longestCoolMs))
+    if (blames === 'credential' || blames === 'credential_model') this.member.health.refuse(this.secret)
     if (first) this.#endTrials(blames)
   }
 
@@ -80,28 +81,4 @@ export class Visit {
     if (blames === 'nothing' || blames === 'upstream') credential.undecided(this.#triesCredential)
     if (blames !== null && blames !== 'credential_model') this.member.health.refusalOf(this.#model)?.undecided(this.#triesModel)
   }
-}
-
-/**
- * The same for one member of a pool. If all were out and this one is back, the others are tried at once, so that it does not get the
- * whole load.
- */
-export function reportToPool (members: readonly Member[], visit: Visit, verdict: Verdict, now: number, isBegun?: boolean): void {
-  const isFirstBack = visit.isTry && verdict.blames !== 'upstream' && members.every(({ health }) => health.breaker.isOpen)
-  visit.report(verdict, now, isBegun)
-  if (isFirstBack) for (const { health } of members) health.breaker.hurry(now)
-}
-
-/** The same for a reply that has only begun. The time matters only for members that were out or fail; otherwise no clock is read. */
-export function reportBegun (members: readonly Member[], visit: Visit, verdict: Verdict, clock: () => number): void {
-  if (verdict.blames === null && !visit.isTry) visit.report(verdict, visit.beganAt, true)
-  else reportToPool(members, visit, verdict, clock(), true)
-}
-
-/** Reports and ends a visit. `verdict` null: nothing is reported. */
-export function endVisit (members: readonly Member[], visit: Visit, verdict: Verdict | null, now: number): void {
-  const { secret, member: { health } } = visit
-  if (verdict !== null && verdict.blames !== 'nobody_asked') reportToPool(members, visit, verdict, now)
-  if (verdict?.blames === 'credential' || verdict?.blames === 'credential_model') health.refuse(secret)
-  visit.end()
 }

@@ -7,7 +7,8 @@ import { plainResult } from '../../plugins/upstreams/plain-result.js'
 import { poolOf, readPools, type Pool } from '../../plugins/upstreams/pool.js'
 import { readUpstreams } from '../../plugins/upstreams/read-upstream.js'
 import { affinityKeyOf } from '../../plugins/upstreams/affinity-key.js'
-import { reportBegun, reportToPool, Visit } from '../../plugins/upstreams/visit.js'
+import { Visit } from '../../plugins/upstreams/visit.js'
+import { Visits } from '../../plugins/upstreams/visits.js'
 import { settledRequest } from '../metrics/requests.js'
 import { requestTo, upstreamOf } from './request.js'
 
@@ -28,6 +29,10 @@ function memberAt (pool: Pool, at: number): Member {
   const member = pool.members[at]
   if (member === undefined) throw new Error('none')
   return member
+}
+
+function visitsIn (pool: Pool, now: () => number): Visits {
+  return new Visits(pool.members, requestTo('/v1/models', { method: 'GET' }), { attempted: () => {}, now })
 }
 
 function open (member: Member, times = 1): void {
@@ -55,38 +60,40 @@ t.test('of those that are out the one that returns soonest is asked, and never n
 t.test('when all were out and one is back, the others are tried at once', async (t) => {
   const pool = poolWith([{}, {}, {}])
   for (const member of pool.members) open(member, 6)
-  const visit = new Visit(memberAt(pool, 0), 'm', 10)
-  reportToPool(pool.members, visit, { blames: null, waitMs: null }, 20)
-  visit.end()
+  const visits = visitsIn(pool, () => 20)
+  visits.begin(memberAt(pool, 0), 'm', 10)
+  visits.end('client_error', { blames: null, waitMs: null })
   t.equal(memberAt(pool, 0).health.breaker.isOpen, false)
   for (const at of [1, 2]) t.ok(memberAt(pool, at).health.allows('m', 20))
   open(memberAt(pool, 0))
-  const other = new Visit(memberAt(pool, 0), 'm', 5_000)
+  const others = visitsIn(pool, () => 5_000)
+  others.begin(memberAt(pool, 0), 'm', 5_000)
   memberAt(pool, 1).health.breaker.succeeded()
-  reportToPool(pool.members, other, { blames: null, waitMs: null }, 5_000)
-  other.end()
+  others.end('client_error', { blames: null, waitMs: null })
 })
 
 t.test('a reply that begins brings back who was out, and counts against who fails; else the clock is not asked', async (t) => {
   const pool = poolWith([{}, {}])
   const member = memberAt(pool, 0)
   let reads = 0
-  const begin = (now: number, blames: 'upstream' | null): void => {
-    const visit = new Visit(member, 'm', now)
-    reportBegun(pool.members, visit, { blames, waitMs: null }, () => {
+  const begin = (now: number, status: number): void => {
+    const visits = visitsIn(pool, () => {
       reads += 1
       return now
     })
+    const visit = visits.begin(member, 'm', now)
+    visits.status = status
+    visits.passed({})
     visit.end()
   }
-  begin(0, null)
+  begin(0, 200)
   t.equal(reads, 0)
   for (const { health } of pool.members) for (let i = 0; i < 5; i += 1) health.breaker.failed(0, false)
-  begin(5_000, null)
+  begin(5_000, 200)
   t.equal(reads, 1)
   t.equal(member.health.breaker.isOpen, false)
   t.ok(memberAt(pool, 1).health.allows('m', 5_000), 'the other one is tried at once')
-  begin(6_000, 'upstream')
+  begin(6_000, 500)
   t.equal(reads, 2)
   t.equal(member.health.breaker.isOpen, true, 'one more failure in the row that its first reply did not end')
 })
