@@ -1,5 +1,6 @@
 import { one, type Decimal } from '../core/money/decimal.js'
 import { checkChoice, checkOptions, OptionError } from '../core/config/options.js'
+import { Place } from './place.js'
 import { PriceTable } from './price-table.js'
 import { readFactor } from './read-row.js'
 
@@ -58,9 +59,10 @@ export function readOptions (options: CostsOptions): CostRules {
     throw new OptionError('costs.files', 'must be a list of files')
   }
   checkChoice('costs.unpriced', unpriced, ['allow', 'refuse'])
-  const read = new Map(Object.entries(factors).map(([upstream, factor]) => [upstream, readFactor(factor, [], (_, message) => {
-    throw new OptionError(`upstreams.${upstream}.priceFactor`, message)
-  })]))
+  const refuse = (path: string, message: string): never => { throw new OptionError(path, message) }
+  const read = new Map(Object.entries(factors).map(([upstream, factor]) => {
+    return [upstream, readFactor(factor, new Place(`upstreams.${upstream}.priceFactor`, refuse))]
+  }))
   return {
     table: new PriceTable({ currency, files, models }),
     header,

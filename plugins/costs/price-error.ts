@@ -1,6 +1,3 @@
-import { joinPath } from '../core/config/join-path.js'
-import type { PriceProblem } from './price-row.js'
-
 export interface PlacedProblem {
   /** The file, with line and column if it cannot be parsed; or the option. */
   readonly place: string
@@ -25,9 +22,4 @@ export class PriceError extends Error {
 /** `prices.yaml:7: models.gpt-5.input: must not be negative` */
 export function inWords ({ place, line, path, message }: PlacedProblem): string {
   return [line === null ? place : `${place}:${line}`, path, message].filter(Boolean).join(': ')
-}
-
-/** `['models', 'gpt-5', 'above', 0]` is `models.gpt-5.above[0]`. */
-export function pathText (path: PriceProblem['path']): string {
-  return path.reduce<string>(joinPath, '')
 }

@@ -3,12 +3,14 @@ import { createRequire } from 'node:module'
 import type * as Yaml from 'yaml'
 import { isObject } from '../core/body/json-object.js'
 import { parseJson } from '../core/body/parse-json.js'
+import { joinPath } from '../core/config/join-path.js'
 import { readPlainFileNow } from '../core/config/plain-file.js'
 import { repeatedName } from '../core/body/repeated-name.js'
 import { readYaml, yamlLines } from '../core/config/yaml-text.js'
 import { isCurrency } from './currency.js'
-import { pathText, type PlacedProblem } from './price-error.js'
-import type { Path, PriceProblem, PriceRow, Report } from './price-row.js'
+import { Place } from './place.js'
+import type { PlacedProblem } from './price-error.js'
+import type { PriceRow } from './price-row.js'
 import { isCommunityList, readCommunityList } from './read-community.js'
 import { readRows } from './read-row.js'
 
@@ -27,22 +29,25 @@ export function readPriceFile (file: string, currency: string, problems: PlacedP
   const text = readText(file, problems)
   const value = text === null ? null : parse(text, file, problems)
   if (text === null || value === undefined) return new Map()
-  const found: PriceProblem[] = []
-  const models = readList(value, currency, (path, message) => found.push({ path, message }))
-  if (found.length > 0) problems.push(...placed(found, file, text))
-  return models
+  let lineOf: ReturnType<typeof yamlLines> | null = null
+  const top = new Place('', (path, message) => {
+    // Parsed once more for the lines of its mistakes, if it has any.
+    lineOf ??= yamlLines(yaml(), text)
+    problems.push({ place: file, line: lineOf(path) ?? 1, path, message })
+  })
+  return readList(value, top, currency)
 }
 
 /** The models of a list in our form, as in the option `prices.models`. */
-export function readModels (models: unknown, path: Path, currency: string, report: Report): Map<string, PriceRow[]> {
+export function readModels (models: unknown, at: Place, currency: string): Map<string, PriceRow[]> {
   if (isObject(models)) {
     for (const name of Object.keys(models)) {
       // It would be taken literally, and no model would have its prices.
-      if (name.includes('?')) report([...path, name], 'has a ? in its name: only * stands for what is not said')
+      if (name.includes('?')) at.in(name).report('has a ? in its name: only * stands for what is not said')
     }
-    return new Map(Object.entries(models).map(([name, rows]) => [name, readRows(rows, [...path, name], currency, report)]))
+    return new Map(Object.entries(models).map(([name, rows]) => [name, readRows(rows, at.in(name), currency)]))
   }
-  report(path, 'must be an object of models')
+  at.report('must be an object of models')
   return new Map()
 }
 
@@ -63,7 +68,8 @@ function parse (text: string, file: string, problems: PlacedProblem[]): unknown 
   // The community's list has had models twice again and again (BerriAI/litellm#30147); its own project reads the last of them, too.
   const repeated = isObject(json) && isCommunityList(json) ? null : repeatedName(text)
   if (repeated === null) return json
-  problems.push({ place: file, line: repeated.line, path: pathText(repeated.path), message: 'the same name stands twice' })
+  const { path, line } = repeated
+  problems.push({ place: file, line, path: path.reduce<string>(joinPath, ''), message: 'the same name stands twice' })
   return undefined
 }
 
@@ -75,28 +81,20 @@ function parseYaml (text: string, file: string, problems: PlacedProblem[]): unkn
   return undefined
 }
 
-function readList (value: unknown, currency: string, report: Report): Map<string, PriceRow[]> {
-  if (!isObject(value)) report([], 'must be an object')
-  else if (value['models'] !== undefined) return readOwnList(value, currency, report)
+function readList (value: unknown, at: Place, currency: string): Map<string, PriceRow[]> {
+  if (!isObject(value)) at.report('must be an object')
+  else if (value['models'] !== undefined) return readOwnList(value, at, currency)
   else if (isCommunityList(value)) {
-    if (currency !== communityCurrency) report([], `is in ${communityCurrency}, and the gateway counts in ${currency}`)
-    return readCommunityList(value, report)
-  } else report([], 'is no price list: it has neither models, as ours, nor the entries of the community\'s')
+    if (currency !== communityCurrency) at.report(`is in ${communityCurrency}, and the gateway counts in ${currency}`)
+    return readCommunityList(value, at)
+  } else at.report('is no price list: it has neither models, as ours, nor the entries of the community\'s')
   return new Map()
 }
 
-function readOwnList (value: Readonly<Record<string, unknown>>, currency: string, report: Report): Map<string, PriceRow[]> {
+function readOwnList (value: Readonly<Record<string, unknown>>, at: Place, currency: string): Map<string, PriceRow[]> {
   const { currency: own = currency, models, $schema: _, ...unknown } = value
-  for (const name of Object.keys(unknown)) report([name], 'is not known')
-  if (!isCurrency(own)) report(['currency'], 'is not a currency of ISO 4217')
-  else if (own !== currency) report(['currency'], `is ${own}, and the gateway counts in ${currency}`)
-  return readModels(models, ['models'], currency, report)
-}
-
-function placed (problems: readonly PriceProblem[], file: string, text: string): PlacedProblem[] {
-  const lineOf = yamlLines(yaml(), text)
-  return problems.map(({ path, message }) => {
-    const place = pathText(path)
-    return { place: file, line: lineOf(place) ?? 1, path: place, message }
-  })
+  for (const name of Object.keys(unknown)) at.in(name).report('is not known')
+  if (!isCurrency(own)) at.in('currency').report('is not a currency of ISO 4217')
+  else if (own !== currency) at.in('currency').report(`is ${own}, and the gateway counts in ${currency}`)
+  return readModels(models, at.in('models'), currency)
 }

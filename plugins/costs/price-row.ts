@@ -70,14 +70,3 @@ export interface PriceRow {
   /** As it was written, for its digest and for display. */
   readonly source: unknown
 }
-
-/** A place in a price list: keys and indexes from its top. */
-export type Path = ReadonlyArray<string | number>
-
-export interface PriceProblem {
-  readonly path: Path
-  readonly message: string
-}
-
-/** Records a mistake in a price list. */
-export type Report = (path: Path, message: string) => void

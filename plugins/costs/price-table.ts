@@ -3,7 +3,8 @@ import { hash } from 'node:crypto'
 import type { Cost } from '../core/money/cost.js'
 import { globOf } from '../core/config/glob.js'
 import { isCurrency } from './currency.js'
-import { PriceError, pathText, type PlacedProblem } from './price-error.js'
+import { Place } from './place.js'
+import { PriceError, type PlacedProblem } from './price-error.js'
 import { readModels, readPriceFile } from './price-file.js'
 import type { PriceRow } from './price-row.js'
 
@@ -62,9 +63,8 @@ export class PriceTable {
     }
     this.currency = currency
     const problems: PlacedProblem[] = []
-    const inline = readModels(
-      models, [], currency, (path, message) => problems.push({ place: inlinePlace, line: null, path: pathText(path), message })
-    )
+    const inlineTop = new Place('', (path, message) => problems.push({ place: inlinePlace, line: null, path, message }))
+    const inline = readModels(models, inlineTop, currency)
     const read = files.map((file): Layer => layerOf(file, readPriceFile(file, currency, problems)))
     if (problems.length > 0) throw new PriceError(problems)
     this.#layers = [layerOf(inlinePlace, inline), ...read.reverse()]

@@ -7,8 +7,9 @@
  */
 import { inclusiveThresholds, searchedByRequest } from '../protocols/price-conventions.js'
 import { shifted, type Decimal } from '../core/money/decimal.js'
+import type { Place } from './place.js'
 import { plainSheet } from './plain-bill.js'
-import type { EachName, Path, PriceRow, Rates, Report, Sheet, Step, Variant } from './price-row.js'
+import type { EachName, PriceRow, Rates, Sheet, Step, Variant } from './price-row.js'
 import { isObject, valueAt, type JsonObject } from '../core/body/json-object.js'
 import { readFactor, readPrice } from './read-row.js'
 
@@ -52,12 +53,12 @@ export function isCommunityList (value: JsonObject): boolean {
 }
 
 /** Models with their rows. */
-export function readCommunityList (list: JsonObject, report: Report): Map<string, PriceRow[]> {
+export function readCommunityList (list: JsonObject, at: Place): Map<string, PriceRow[]> {
   const models = Object.entries(list).filter(([name]) => !notModels.has(name))
   return new Map(models.flatMap(([name, entry]): Array<[string, PriceRow[]]> => {
     const container = valueAt(list, [`${String(valueAt(entry, ['litellm_provider']))}/container`, containerField])
-    if (isObject(entry)) return [[name, [readEntry({ [containerField]: container, ...entry }, [name], report)]]]
-    report([name], 'must be an object')
+    if (isObject(entry)) return [[name, [readEntry({ [containerField]: container, ...entry }, at.in(name))]]]
+    at.in(name).report('must be an object')
     return []
   }))
 }
@@ -65,7 +66,7 @@ export function readCommunityList (list: JsonObject, report: Report): Map<string
 /** What an entry says of one tier, by threshold; 0 for the base rates. */
 type Written = Map<number, Map<string, Decimal>>
 
-function readEntry (entry: JsonObject, path: Path, report: Report): PriceRow {
+function readEntry (entry: JsonObject, at: Place): PriceRow {
   const common: Written = new Map()
   const tiers = new Map<string, Written>([['', common]])
   // Prices that change by the hour cannot be applied, so such an entry has none.
@@ -75,16 +76,17 @@ function readEntry (entry: JsonObject, path: Path, report: Report): PriceRow {
     if (found === null) continue
     const [, base = '', size = '0', unit, suffix = ''] = found
     const threshold = Number(size) * (unit === 'm' ? 1_000_000 : 1_000)
-    const price = readListed(value, maxPerToken, [...path, field], report)
-    ratesOf.get(base)?.forEach((rate) => ratesAt(tiers, tierNames.get(suffix) ?? suffix, threshold).set(rate, price))
+    const price = readListed(value, maxPerToken, at.in(field))
+    const rates = mapOf(mapOf(tiers, tierNames.get(suffix) ?? suffix), threshold)
+    ratesOf.get(base)?.forEach((rate) => rates.set(rate, price))
   }
-  addTieredPricing(entry, common, path, report)
+  addTieredPricing(entry, common, at)
   const inclusive = inclusiveThresholds.has(String(entry['litellm_provider']))
   const thresholds = [...common].filter(([, rates]) => rates.has('input')).map(([size]) => size)
   tiers.delete('')
-  const { speeds, regions } = readModifiers(entry['provider_specific_entry'], [...path, 'provider_specific_entry'], report)
+  const { speeds, regions } = readModifiers(entry['provider_specific_entry'], at.in('provider_specific_entry'))
   const sheet = sheetOf(common, common.keys(), inclusive)
-  const each = readEach(entry, path, report)
+  const each = readEach(entry, at)
   return {
     sheet,
     plain: plainSheet(sheet, each),
@@ -99,37 +101,32 @@ function readEntry (entry: JsonObject, path: Path, report: Report): PriceRow {
   }
 }
 
-function readListed (value: unknown, most: Decimal, path: Path, report: Report): Decimal {
-  return readPrice(value, most, path, report, floatDigits)
+function readListed (value: unknown, most: Decimal, at: Place): Decimal {
+  return readPrice(value, most, at, floatDigits)
 }
 
-function ratesAt (tiers: Map<string, Written>, tier: string, threshold: number): Map<string, Decimal> {
-  const written = tiers.get(tier) ?? new Map<number, Map<string, Decimal>>()
-  tiers.set(tier, written)
-  return ratesFrom(written, threshold)
-}
-
-function ratesFrom (written: Written, threshold: number): Map<string, Decimal> {
-  const rates = written.get(threshold) ?? new Map<string, Decimal>()
-  written.set(threshold, rates)
-  return rates
+/** The inner map of a name, made at the first use. */
+function mapOf<Name, Inner, Value> (maps: Map<Name, Map<Inner, Value>>, name: Name): Map<Inner, Value> {
+  const found = maps.get(name) ?? new Map<Inner, Value>()
+  maps.set(name, found)
+  return found
 }
 
 /** Prices by ranges of the input, instead of thresholds in names. */
-function addTieredPricing (entry: JsonObject, common: Written, path: Path, report: Report): void {
+function addTieredPricing (entry: JsonObject, common: Written, at: Place): void {
   const ranges: unknown[] = Array.isArray(entry['tiered_pricing']) ? entry['tiered_pricing'] : []
   ranges.forEach((given, index) => {
     // Ranges of anything but the input have other names.
     if (!isObject(given) || given['range'] === undefined) return
     const [from]: unknown[] = Array.isArray(given['range']) ? given['range'] : []
     if (typeof from !== 'number' || !Number.isSafeInteger(from) || from < 0) {
-      report([...path, 'tiered_pricing', index], 'must have a range that begins with a whole number of tokens')
+      at.in('tiered_pricing', index).report('must have a range that begins with a whole number of tokens')
       return
     }
     for (const [field, names] of ratesOf) {
       if (given[field] == null) continue
-      const price = readListed(given[field], maxPerToken, [...path, 'tiered_pricing', index, field], report)
-      for (const rate of names) ratesFrom(common, from).set(rate, price)
+      const price = readListed(given[field], maxPerToken, at.in('tiered_pricing', index, field))
+      for (const rate of names) mapOf(common, from).set(rate, price)
     }
   })
 }
@@ -163,9 +160,9 @@ function withReasoning (rates: ReadonlyMap<string, Decimal>, isSame: boolean): R
 }
 
 /** `fast` is a speed; the others are regions. */
-function readModifiers (value: unknown, path: Path, report: Report): Pick<PriceRow, 'speeds' | 'regions'> {
+function readModifiers (value: unknown, at: Place): Pick<PriceRow, 'speeds' | 'regions'> {
   const given = isObject(value) ? Object.entries(value).filter(([, factor]) => typeof factor === 'number') : []
-  const factors = given.map(([name, factor]): [string, Decimal] => [name, readFactor(factor, [...path, name], report)])
+  const factors = given.map(([name, factor]): [string, Decimal] => [name, readFactor(factor, at.in(name))])
   const isSpeed = ([name]: [string, Decimal]): boolean => name === 'fast'
   return {
     speeds: new Map(factors.filter(isSpeed).map(([name, factor]): [string, Variant] => [name, { factor }])),
@@ -173,11 +170,11 @@ function readModifiers (value: unknown, path: Path, report: Report): Pick<PriceR
   }
 }
 
-function readEach (entry: JsonObject, path: Path, report: Report): Map<EachName, Decimal> {
+function readEach (entry: JsonObject, at: Place): Map<EachName, Decimal> {
   const each = new Map<EachName, Decimal>()
   const take = (name: EachName, field: string, thousand = false): void => {
     if (entry[field] == null) return
-    const price = readListed(entry[field], maxEach, [...path, field], report)
+    const price = readListed(entry[field], maxEach, at.in(field))
     each.set(name, thousand ? shifted(price, 3) : price)
   }
   const drawn = entry['mode'] === 'image_generation' ? 'input_cost_per_image' : 'output_cost_per_image'
@@ -186,15 +183,15 @@ function readEach (entry: JsonObject, path: Path, report: Report): Map<EachName,
   take('request', 'input_cost_per_request')
   take('file_search', 'file_search_cost_per_1k_calls', true)
   take('container', containerField)
-  const search = searchPrice(entry['search_context_cost_per_query'], [...path, 'search_context_cost_per_query'], report)
+  const search = searchPrice(entry['search_context_cost_per_query'], at.in('search_context_cost_per_query'))
   const unit = entry['web_search_billing_unit'] ?? (searchedByRequest.has(String(entry['litellm_provider'])) ? 'per_prompt' : null)
   if (search !== null) each.set(unit === 'per_prompt' ? 'searched' : 'search', search)
   return each
 }
 
 /** A reply does not report how much a search returned, so there is a price only if all sizes have the same. */
-function searchPrice (sizes: unknown, path: Path, report: Report): Decimal | null {
+function searchPrice (sizes: unknown, at: Place): Decimal | null {
   const given = isObject(sizes) ? Object.entries(sizes).filter(([, price]) => price !== null) : []
-  const [price = null] = given.map(([size, each]) => readListed(each, maxEach, [...path, size], report))
+  const [price = null] = given.map(([size, each]) => readListed(each, maxEach, at.in(size)))
   return new Set(given.map(([, each]) => each)).size === 1 ? price : null
 }

@@ -8,6 +8,7 @@ import type { ModalityTokens, TokenUsage } from '../../plugins/core/types.js'
 import { priceBill, type Bill } from '../../plugins/costs/cost-of.js'
 import { plainSum } from '../../plugins/costs/plain-bill.js'
 import type { PriceRow } from '../../plugins/costs/price-row.js'
+import { Place } from '../../plugins/costs/place.js'
 import { readRows } from '../../plugins/costs/read-row.js'
 import { noTokens } from '../metrics/requests.js'
 
@@ -33,7 +34,7 @@ function kindsOf (kinds: Kinds): ModalityTokens[] {
 
 function billOf ({ row, usage, modalities = [], served, tools, factor }: Case): { bill: Bill, row: PriceRow | null } {
   const problems: string[] = []
-  const rows = row === null ? [] : readRows(row, [], 'USD', (path, message) => problems.push(`${path.join('.')}: ${message}`))
+  const rows = row === null ? [] : readRows(row, new Place('', (path, message) => problems.push(`${path}: ${message}`)), 'USD')
   if (problems.length > 0) throw new Error(problems.join('\n'))
   const toolTokens = tools === undefined ? null : { usage: { ...noTokens, ...tools.usage }, modalities: kindsOf(tools.modalities) }
   const isTold = served !== undefined || toolTokens !== null
@@ -73,7 +74,8 @@ t.test('what tools used is apart, with or without a split or a price', async (t)
   })
   const each = priceBill({ ...used, usage: all(5), served: { ...served, tools: { usage: all(2), modalities: [] } } }, null)
   t.strictSame(each?.parts.map(({ units }) => units), [...Array(8).fill(3), ...Array(8).fill(2)], 'of each kind of token')
-  const [row = null] = readRows({ input: 1, output: 1, output_image: 2, tools: { output: 4 } }, [], 'USD', (_, message) => t.fail(message))
+  const top = new Place('', (_, message) => t.fail(message))
+  const [row = null] = readRows({ input: 1, output: 1, output_image: 2, tools: { output: 4 } }, top, 'USD')
   const parts = (bill: Bill): unknown => priceBill(bill, row)?.parts.map(({ name, amount }) => [name, amount])
   t.strictSame(parts(used), [['input', '0.000005'], ['tools.output', '0.000012']])
   const beside = { ...used, served: { ...served, tools: { ...tools, model: 'dear' } as const } }

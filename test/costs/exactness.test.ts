@@ -10,6 +10,7 @@ import { leaves } from '../../plugins/core/call/measures.js'
 import type { TokenUsage } from '../../plugins/core/types.js'
 import { priceBill } from '../../plugins/costs/cost-of.js'
 import type { PriceRow } from '../../plugins/costs/price-row.js'
+import { Place } from '../../plugins/costs/place.js'
 import { readRows } from '../../plugins/costs/read-row.js'
 import { noTokens } from '../metrics/requests.js'
 import { meter } from '../usage/meter-reply.js'
@@ -43,7 +44,7 @@ const flat = rowOf(rates)
 const stepped = { ...rates, above: [{ inputTokens: 200_000, ...step }, { inputTokens: 1_000, ...rates, input: 1.3 }] }
 
 function rowOf (prices: object): PriceRow {
-  const [row] = readRows(prices, [], 'USD', (path, message) => { throw new Error(`${path.join('.')}: ${message}`) })
+  const [row] = readRows(prices, new Place('', (path, message) => { throw new Error(`${path}: ${message}`) }), 'USD')
   if (row === undefined) throw new Error('no row')
   return row
 }

@@ -6,6 +6,7 @@ import { leaves } from '../../plugins/core/call/measures.js'
 import { priceBill, type Bill } from '../../plugins/costs/cost-of.js'
 import { plainSum } from '../../plugins/costs/plain-bill.js'
 import type { PriceRow } from '../../plugins/costs/price-row.js'
+import { Place } from '../../plugins/costs/place.js'
 import { readRows } from '../../plugins/costs/read-row.js'
 import { noTokens } from '../metrics/requests.js'
 
@@ -15,7 +16,7 @@ const audio = [{ direction: 'input', modality: 'audio', tokens: 7 }] as const
 const prices = { input: 1.25, cache_read: 0.125, output: 10 }
 
 function rowOf (given: object): PriceRow {
-  const [row] = readRows(given, [], 'USD', (path, message) => { throw new Error(`${path.join('.')}: ${message}`) })
+  const [row] = readRows(given, new Place('', (path, message) => { throw new Error(`${path}: ${message}`) }), 'USD')
   if (row === undefined) throw new Error('no row')
   return row
 }

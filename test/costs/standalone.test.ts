@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import t from 'tap'
 import { parse } from 'yaml'
+import { Place } from '../../plugins/costs/place.js'
 import { readRows } from '../../plugins/costs/read-row.js'
 import { ConfigError } from '../../plugins/standalone/config-error.js'
 import { parseConfig } from '../../plugins/standalone/config.js'
@@ -184,7 +185,7 @@ t.test('the schema of price lists agrees with their reader', async (t) => {
   const validate = ajv.compile(schema)
   const agrees = (name: string, rows: unknown): void => {
     const problems: string[] = []
-    readRows(rows, [], 'USD', (path, message) => problems.push(`${path.join('.')} ${message}`))
+    readRows(rows, new Place('', (path, message) => problems.push(`${path} ${message}`)), 'USD')
     t.equal(validate({ models: { m: rows } }), problems.length === 0, `${name}: ${problems.join(', ')} ${JSON.stringify(validate.errors)}`)
   }
   const wrong: { models: Record<string, unknown> } = parse(readFileSync(
