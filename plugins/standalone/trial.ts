@@ -1,6 +1,6 @@
 /** Tries a configuration: the app is built as at start, but opens no port, no upstream and no store. */
 import { inWords, PriceError } from '../costs/price-error.js'
-import { wrongLogins } from '../state/password.js'
+import { wrongLogins } from '../state/options.js'
 import { missingPeers } from '../state/peer.js'
 import { problemOfOption, type Problem } from './config-error.js'
 import { isConfig } from './config-schema.js'

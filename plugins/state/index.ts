@@ -1,4 +1,4 @@
-import { checkOptions, given, OptionError } from '../core/config/options.js'
+import { given } from '../core/config/options.js'
 import { FileLedger } from './ledger/file-ledger.js'
 import { lmdbBalances } from './lmdb/balances.js'
 import { lmdbKeys } from './lmdb/keys.js'
@@ -8,10 +8,10 @@ import { memoryKeys } from './memory-keys.js'
 import { memoryLedger } from './ledger/memory-ledger.js'
 import { redisBalances } from './redis/balances.js'
 import { redisKeys } from './redis/keys.js'
-import { wrongLogins } from './password.js'
 import { linkRedis } from './redis/link.js'
 import { memoryNotes } from '../core/upstream/memory-notes.js'
 import { lmdbNotes, redisNotes } from './notes.js'
+import { checkState } from './options.js'
 import { defaultPath, ledgerFolder } from './ledger/read.js'
 import { recover } from './ledger/recover.js'
 import { RecoveredSettlements } from './ledger/recovered-settlements.js'
@@ -23,20 +23,6 @@ export type * from './types.js'
 export { memoryBalances, memoryKeys, memoryLedger }
 
 type Clock = (() => number) | undefined
-
-const defaults = { prefix: 'llm-gateway', holdTtlMs: 60_000 }
-
-const stateChecks = {
-  anything: ['engine'],
-  'a string': ['path', 'url', 'prefix'],
-  'an object': ['password', 'sentinel', 'ledger', 'usageStore'],
-  'a boolean': ['cluster'],
-  'a whole number of 1 to 2147483647': ['commandTimeoutMs', 'holdTtlMs'],
-}
-
-const redisOnly = ['url', 'password', 'cluster', 'sentinel', 'prefix', 'commandTimeoutMs'] as const
-
-const ledgerChecks = { 'a whole number of at least 1': ['maxFileBytes', 'maxFileAgeMs', 'keepMs'] }
 
 /**
  * Opens the engine that a configuration names. Rejects with `LLM_GATEWAY_OPTION` for a wrong option, with `LLM_GATEWAY_MISSING_PEER` if the
@@ -90,21 +76,9 @@ export async function openKeys (config: StateConfig): Promise<Pick<State, 'keys'
 }
 
 async function openEngine (config: StateConfig, now?: Clock): Promise<Opened> {
-  // The names are checked, too: with a misspelled `path` the state would be kept in another place.
-  checkOptions('state', config, stateChecks)
-  checkOptions('state.ledger', config.ledger ?? {}, ledgerChecks)
-  if (config.usageStore !== undefined) readUsageStore(config.usageStore)
-  if (config.usageStore !== undefined && config.engine === 'memory') {
-    throw new OptionError('state.usageStore', 'needs an engine that keeps records on the disk: lmdb or redis')
-  }
-  const open = engines.get(config.engine)
-  if (open === undefined) throw new OptionError('state.engine', 'must be memory, lmdb or redis')
-  const unread = config.engine === 'redis' ? undefined : redisOnly.find((name) => Reflect.get(config, name) !== undefined)
-  if (unread !== undefined) throw new OptionError(`state.${unread}`, 'belongs to the engine redis')
-  checkSentinel(config)
-  const [unusable] = wrongLogins(config)
-  if (unusable !== undefined) throw unusable
-  const { end, ...parts } = await open(config, now)
+  checkState(config)
+  const { engine, holdTtlMs = 60_000 } = config
+  const { end, ...parts } = await engines[engine](config, { holdTtlMs, ...given({ now }) })
   const close = async (): Promise<void> => {
     await parts.balances.close()
     await parts.keys.close()
@@ -113,39 +87,37 @@ async function openEngine (config: StateConfig, now?: Clock): Promise<Opened> {
   return { ...parts, close }
 }
 
-function checkSentinel ({ sentinel, cluster }: StateConfig): void {
-  if (sentinel === undefined) return
-  checkOptions('state.sentinel', sentinel, { 'a string': ['name'], 'an object': ['password'] })
-  if (sentinel.name === undefined) throw new OptionError('state.sentinel.name', 'is required')
-  if (cluster === true) throw new OptionError('state.sentinel', 'has no place beside cluster')
-}
-
 type Engine = Pick<State, 'keys' | 'balances' | 'notes' | 'notice'>
 
 type Opened = Engine & Pick<State, 'close'>
 
-type Open = (config: StateConfig, now: Clock) => Promise<Engine & { readonly end: () => Promise<void> }>
+interface HoldRules {
+  readonly holdTtlMs: number
+  readonly now?: () => number
+}
 
-const engines: ReadonlyMap<string, Open> = new Map(Object.entries<Open>({
-  memory: async ({ holdTtlMs = defaults.holdTtlMs }, now) => ({
+type Open = (config: StateConfig, rules: HoldRules) => Promise<Engine & { readonly end: () => Promise<void> }>
+
+const engines: Readonly<Record<StateConfig['engine'], Open>> = {
+  memory: async (_, rules) => ({
     keys: memoryKeys(),
-    balances: memoryBalances({ holdTtlMs, ...given({ now }) }),
+    balances: memoryBalances(rules),
     notes: memoryNotes(),
     notice: 'state.engine is memory: issued keys, balances and usage records are lost when the process ends',
     end: async () => {},
   }),
-  lmdb: async ({ path = defaultPath, holdTtlMs = defaults.holdTtlMs }, now) => {
+  lmdb: async ({ path = defaultPath }, rules) => {
     const files = await openLmdb(path)
     return {
       keys: lmdbKeys(files),
-      balances: lmdbBalances(files, { holdTtlMs, now }),
-      notes: lmdbNotes(files, now),
+      balances: lmdbBalances(files, rules),
+      notes: lmdbNotes(files, rules.now),
       notice: null,
       end: files.close,
     }
   },
-  redis: async (config, now) => {
-    const { prefix = defaults.prefix, holdTtlMs = defaults.holdTtlMs } = config
+  redis: async (config, rules) => {
+    const { prefix = 'llm-gateway' } = config
     const link = await linkRedis(config)
     const keys = await redisKeys(link, prefix).catch(async (error: unknown) => {
       await link.close()
@@ -153,10 +125,10 @@ const engines: ReadonlyMap<string, Open> = new Map(Object.entries<Open>({
     })
     return {
       keys,
-      balances: redisBalances(link, { prefix, holdTtlMs, now }),
+      balances: redisBalances(link, { prefix, ...rules }),
       notes: redisNotes(link, prefix),
       notice: link.notice,
       end: link.close,
     }
   },
-}))
+}

@@ -31,45 +31,6 @@ export function readPassword (option: string, given: PasswordFile | undefined): 
   }
 }
 
-interface Login {
-  readonly url?: string | undefined
-  readonly password?: PasswordFile
-}
-
-interface Logins extends Login {
-  readonly sentinel?: Login
-  readonly usageStore?: Login
-}
-
-/** `LLM_GATEWAY_OPTION` errors, one for each address and password that cannot be used. */
-export function wrongLogins ({ sentinel, usageStore, ...state }: Logins): unknown[] {
-  const all = Object.entries<Login | undefined>({ state, 'state.sentinel': sentinel, 'state.usageStore': usageStore })
-  return all.flatMap(([option, given]) => [
-    ...given?.url === undefined ? [] : thrownBy(() => checkAddress(`${option}.url`, String(given.url))),
-    ...thrownBy(() => readPassword(`${option}.password`, given?.password)),
-  ])
-}
-
-function thrownBy (check: () => unknown): unknown[] {
-  try {
-    check()
-    return []
-  } catch (error) {
-    return [error]
-  }
-}
-
-/** Checked here, because the client's own error names neither the option nor what is wrong. */
-function checkAddress (option: string, address: string): void {
-  try {
-    // The address of a PostgreSQL socket has no host. The PostgreSQL client accepts a percent sign that stands for itself.
-    const { username, password, protocol } = new URL(address.replace('@/', '@socket/'))
-    if (protocol.startsWith('redis')) decodeURIComponent(username + password)
-  } catch {
-    throw new OptionError(option, 'cannot be read: in a name or password, all but letters and digits is percent-encoded, such as # as %23')
-  }
-}
-
 /** The address with the password in it, whatever it contains: the setter does not encode a percent sign. */
 export function withPassword (address: string, password: Password | null): string {
   if (password === null) return address
