@@ -37,10 +37,9 @@ export class Visits {
   passed (headers: KeptReply['headers']): void {
     const visit = this.#current
     this.#passedOn = passedOn(this.status, headers)
-    if (visit === null) return
     // The time matters only for members that were out or fail; otherwise no clock is read.
-    if (this.#passedOn.blames === null && !visit.isTry) visit.report(this.#passedOn, visit.beganAt, true)
-    else this.#report(visit, this.#passedOn, this.#around.now(), true)
+    if (visit?.isTry === false && this.#passedOn.blames === null) visit.report(this.#passedOn, visit.beganAt, true)
+    else if (visit !== null) this.#report(visit, this.#passedOn, this.#around.now(), true)
   }
 
   /** `result` null: it does not count as an attempt. `verdict` null: nothing is reported. */
