@@ -1,4 +1,5 @@
 import type { ModelCall } from '../core/call/model-call.js'
+import { DenseList } from '../core/dense-list.js'
 import type { Group, Key } from '../core/types.js'
 import type { Amounts, Balances, Decision, HoldAsk, Parties, Reached, Settlement } from '../core/balances/types.js'
 import { currentBuckets } from './budgets.js'
@@ -6,7 +7,7 @@ import { Outage, type Answer } from './outage.js'
 import type { Outbox } from './outbox.js'
 import { Remaining } from './remaining.js'
 import type { StoreSide } from './store-side.js'
-import { OpenTickets, owesNothing, Ticket, type Owed } from './ticket.js'
+import { owesNothing, Ticket, type Owed } from './ticket.js'
 
 const renewAtOnce = 500
 const nothing: Amounts = { tokens: 0, cost: 0 }
@@ -24,7 +25,7 @@ export class Admission {
   readonly #balances: Balances
   readonly #outbox: Outbox
   readonly #outage: Outage
-  readonly #tickets = new OpenTickets()
+  readonly #tickets = new DenseList<Ticket>()
   readonly #listeners: AdmissionListeners
 
   constructor (side: StoreSide, outbox: Outbox, leasePercent: number, listeners: AdmissionListeners) {
@@ -37,24 +38,14 @@ export class Admission {
 
   /** No request holds anything. */
   get isIdle (): boolean {
-    return this.#tickets.isEmpty
-  }
-
-  ticketOf (llm: ModelCall): Ticket | undefined {
-    return this.#tickets.of(llm)
-  }
-
-  /** The same for a request that is over: the ticket no longer refers to it. */
-  takeTicket (llm: ModelCall): Ticket | undefined {
-    const ticket = this.#tickets.of(llm)
-    if (ticket !== undefined) this.#tickets.letGo(ticket)
-    return ticket
+    return this.#tickets.size === 0
   }
 
   /** Makes the ticket; the store is not asked yet. `currency`: of budgets in money. */
   begin (llm: ModelCall, key: Key, group: Group, currency: string): Ticket {
     const ticket = new Ticket(llm, partiesOf(key, group, currency), group.onStoreFailure)
-    this.#tickets.add(ticket, llm)
+    llm.ticket = ticket
+    this.#tickets.add(ticket)
     return ticket
   }
 
@@ -126,8 +117,8 @@ export class Admission {
   }
 
   #close (ticket: Ticket): void {
-    this.#tickets.remove(ticket)
-    this.#tickets.letGo(ticket)
+    this.#tickets.delete(ticket)
+    ticket.letGo()
   }
 
   #ask (ticket: Ticket, requests: number, { tokens, cost }: Amounts): Answer | Promise<Answer> {

@@ -12,7 +12,7 @@ import { goesOn, inputEstimate, outputBound } from './estimate.js'
 import type { Authorize, Rules } from './options.js'
 import type { Answer } from './outage.js'
 import { hostError, limitError } from './refusal.js'
-import type { Ticket } from './ticket.js'
+import { ticketOf, type Ticket } from './ticket.js'
 
 /** Decides over one request; without a promise if there are no limits, or they are counted in this process. */
 export class Gate {
@@ -39,7 +39,7 @@ export class Gate {
 
   /** Once the body is known. */
   hold (llm: ModelCall, request: FastifyRequest): GatewayError | null | Promise<GatewayError | null> {
-    const ticket = this.#admission.ticketOf(llm)
+    const ticket = ticketOf(llm)
     if (llm.endpoint.metered === 'no') return null
     llm.body.goesOn = goesOn(llm)
     if (ticket === undefined) return this.#authorized.has(llm) ? this.#admitted(llm) : null
@@ -58,7 +58,7 @@ export class Gate {
     const { key, group } = llm.auth
     // A place taken after settlement would never be freed.
     if (llm.settled || key === null || group === null || (!limited(key.limits) && !limited(group.limits))) return null
-    if (this.#admission.ticketOf(llm) !== undefined) return null
+    if (ticketOf(llm) !== undefined) return null
     const ticket = this.#admission.begin(llm, key, group, this.#gateway.pricing?.currency ?? '')
     // Its body is here in a moment: one question to the store is enough.
     if (comesSoon(llm, request)) return null

@@ -8,7 +8,7 @@ import { readBucketId } from './budgets.js'
 import { chargesOf, isRecorded, recordOf } from './charge.js'
 import type { Later, Made } from './later.js'
 import type { Outbox } from './outbox.js'
-import { owesNothing } from './ticket.js'
+import { owesNothing, ticketOf } from './ticket.js'
 
 const nothingHeld = { tokens: 0, input: 0, cost: 0 }
 
@@ -29,7 +29,7 @@ export function settleLimits (parts: SettlementParts, llm: ModelCall, log: Fasti
   const { admission, ledger, pricing, later } = parts
   const made = later.madeOf(llm)
   if (made !== undefined) settleTold(parts, made, llm, log)
-  const ticket = admission.ticketOf(llm)
+  const ticket = ticketOf(llm)
   if (ledger !== null && isRecorded(llm)) {
     if (ticket !== undefined) admission.leave(ticket)
     return
@@ -65,7 +65,8 @@ function settleTold ({ ledger, pricing, outbox }: SettlementParts, made: Made, l
 export function keepRecord (
   { admission, pricing, later }: SettlementParts, ledger: Ledger, llm: ModelCall, log: FastifyBaseLogger
 ): void {
-  const ticket = admission.takeTicket(llm)
+  const ticket = ticketOf(llm)
+  ticket?.letGo()
   if (!isRecorded(llm)) return
   const charged = chargesOf(llm, ticket ?? nothingHeld, pricing())
   const record = recordOf(llm, charged, ticket?.owed ?? owesNothing)

@@ -1,5 +1,4 @@
 import type { ModelCall } from '../core/call/model-call.js'
-import { DenseList } from '../core/dense-list.js'
 import type { Group } from '../core/types.js'
 import { ownedBuckets } from '../core/balances/buckets.js'
 import { balancesOf, scopesOf } from '../core/balances/parties.js'
@@ -52,37 +51,14 @@ export class Ticket {
   get owed (): Owed {
     return this.lease === null && !this.unsure ? owesNothing : owedBy(this.parties)
   }
+
+  /** Unlinks it and its request: nothing more may be held on it. */
+  letGo (): void {
+    if (this.llm !== null) this.llm.ticket = null
+    this.llm = null
+  }
 }
 
-/** The open tickets. */
-export class OpenTickets implements Iterable<Ticket> {
-  readonly #open = new DenseList<Ticket>()
-
-  get isEmpty (): boolean {
-    return this.#open.size === 0
-  }
-
-  of ({ ticket }: ModelCall): Ticket | undefined {
-    return ticket instanceof Ticket ? ticket : undefined
-  }
-
-  add (ticket: Ticket, llm: ModelCall): void {
-    llm.ticket = ticket
-    this.#open.add(ticket)
-  }
-
-  /** Unlinks ticket and request: nothing more may be held on it. */
-  letGo (ticket: Ticket): void {
-    if (ticket.llm !== null) ticket.llm.ticket = null
-    ticket.llm = null
-  }
-
-  /** Idempotent. The request still refers to the ticket. */
-  remove (ticket: Ticket): void {
-    this.#open.delete(ticket)
-  }
-
-  [Symbol.iterator] (): Iterator<Ticket> {
-    return this.#open[Symbol.iterator]()
-  }
+export function ticketOf ({ ticket }: ModelCall): Ticket | undefined {
+  return ticket instanceof Ticket ? ticket : undefined
 }

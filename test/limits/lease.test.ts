@@ -7,7 +7,7 @@ import { Admission } from '../../plugins/limits/admission.js'
 import { Lease } from '../../plugins/limits/lease.js'
 import { Outbox } from '../../plugins/limits/outbox.js'
 import { StoreSide } from '../../plugins/limits/store-side.js'
-import type { Ticket } from '../../plugins/limits/ticket.js'
+import { ticketOf, type Ticket } from '../../plugins/limits/ticket.js'
 import { memoryBalances, type Balances } from '../../plugins/state/index.js'
 import { requestTo } from '../upstreams/request.js'
 
@@ -65,7 +65,7 @@ function desk (onStoreFailure: Group['onStoreFailure'], maxWaiting = 100): Desk 
       return { llm, answer: answer === 'store down' ? answer : answer.ok ? 'ok' : answer.limit }
     },
     end: async (llm) => {
-      const ticket = admission.ticketOf(llm)
+      const ticket = ticketOf(llm)
       if (ticket !== undefined) admission.settle(ticket, { tokens: 0, cost: 0 })
       for (let i = 0; i < 20; i += 1) await new Promise(setImmediate)
     },
