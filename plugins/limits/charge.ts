@@ -8,14 +8,9 @@ import { addCost, billOf, maxModelLength, type Writable } from './bill.js'
 import { relayedEstimate } from './estimate.js'
 import type { Owed } from './ticket.js'
 
-interface Held {
-  readonly tokens: number
+interface Held extends Amounts {
   /** Estimated tokens of the request itself. */
   readonly input: number
-}
-
-interface HeldWithCost extends Held {
-  readonly cost: number
 }
 
 const nothing = { input: 0, cache_read: 0, cache_write_5m: 0, cache_write_1h: 0, cache_write: 0, tool_input: 0, output: 0, reasoning: 0 }
@@ -47,7 +42,7 @@ function toldNothing ({ endpoint, usage, abortedBy }: ModelCall): boolean {
  * Tokens to charge: the real leaves if the reply reported them. If it broke off before, or reported nothing, a lower bound of what it
  * used: never nothing once it was sent, and all that was held only if the rest is `unseen`.
  */
-export function chargeOf (llm: ModelCall, held: Held, known: Known = knownOf(llm)): number {
+function tokenChargeOf (llm: ModelCall, held: Held, known: Known): number {
   if (known === 'nothing') return 0
   const reported = totalOf(llm)
   if (known === 'all') return reported
@@ -60,7 +55,7 @@ export function chargeOf (llm: ModelCall, held: Held, known: Known = knownOf(llm
  * The same in billionths of the currency: what the reply cost, or an estimate if it broke off. Also an estimate if tokens have no price,
  * unless `unpriced: allow`: the caller may choose how a request is served, and could make it free.
  */
-function costChargeOf (llm: ModelCall, held: HeldWithCost, known: Known, pricing: Pricing | null): number {
+function costChargeOf (llm: ModelCall, held: Held, known: Known, pricing: Pricing | null): number {
   if (known === 'nothing') return 0
   const reported = llm.cost?.billionths ?? 0
   const isPriced = llm.cost?.unpriced !== true || pricing?.unpriced === 'allow'
@@ -76,8 +71,8 @@ function toldPictures ({ usage, cost, abortedBy }: ModelCall): boolean {
   return usage.tokens === null && Number(usage.served?.counts.image) > 0 && cost !== null && abortedBy === null && !usage.replyFailed
 }
 
-export function chargesOf (llm: ModelCall, held: HeldWithCost, pricing: Pricing | null, known: Known = knownOf(llm)): Amounts {
-  return { tokens: chargeOf(llm, held, known), cost: costChargeOf(llm, held, known, pricing) }
+export function chargesOf (llm: ModelCall, held: Held, pricing: Pricing | null, known: Known = knownOf(llm)): Amounts {
+  return { tokens: tokenChargeOf(llm, held, known), cost: costChargeOf(llm, held, known, pricing) }
 }
 
 /** What it used will be told by another request; no reply here tells that of a chat which its provider answers elsewhere. */
