@@ -1,6 +1,6 @@
 /** The bill of one request: what its reply reported, times the rates of its model's price row. */
 import type { CostPart, Served, BilledUnit } from '../core/money/cost.js'
-import { leaves, leafTokens, tokensOf, totalTokens } from '../core/call/measures.js'
+import { leaves, leafTokens, tokensOf, totalTokens, usageBy } from '../core/call/measures.js'
 import type { ModalityTokens, TokenUsage } from '../core/types.js'
 import { add, decimalText, one, readDecimal, times, timesCount, zero, type Decimal } from '../core/money/decimal.js'
 import { kinds, type PriceRow, type Rates, type Sheet, type Step } from './price-row.js'
@@ -27,7 +27,7 @@ export function linesOf (bill: Bill, row: PriceRow | null): Priced {
   const lines = new Priced()
   const { usage, modalities, served, factor } = bill
   const tools = served?.tools ?? null
-  const own = usage === null || tools === null || tools.model !== undefined ? usage : without(usage, tools.usage)
+  const own = usage === null || tools === null || tools.model !== undefined ? usage : usageBy((leaf) => usage[leaf] - tools.usage[leaf])
   const ownKinds = tools === null ? modalities : modalities?.filter((kind) => !tools.modalities.includes(kind)) ?? null
   if (own !== null) {
     const { sheet, factor: onSheet } = row === null ? noPrices : situationOf(row, served)
@@ -176,17 +176,4 @@ function addUnits (lines: Priced, { usage, served, factor }: Bill, row: PriceRow
   // If tokens were reported, images are among them. Some servers report zeros instead of leaving tokens out.
   const images = usage === null || totalTokens(usage) === 0 ? counts.image ?? 0 : 0
   if (images > 0) lines.add('image', images, row?.each.get('image'), factor)
-}
-
-function without (usage: TokenUsage, part: TokenUsage): TokenUsage {
-  return {
-    input: usage.input - part.input,
-    cache_read: usage.cache_read - part.cache_read,
-    cache_write_5m: usage.cache_write_5m - part.cache_write_5m,
-    cache_write_1h: usage.cache_write_1h - part.cache_write_1h,
-    cache_write: usage.cache_write - part.cache_write,
-    tool_input: usage.tool_input - part.tool_input,
-    output: usage.output - part.output,
-    reasoning: usage.reasoning - part.reasoning,
-  }
 }

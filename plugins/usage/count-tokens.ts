@@ -1,4 +1,4 @@
-import { totalTokens } from '../core/call/measures.js'
+import { totalTokens, usageBy } from '../core/call/measures.js'
 import type { ModalityTokens, TokenUsage } from '../core/types.js'
 import { kindsIn } from './count-kinds.js'
 import { textIn } from './served.js'
@@ -128,16 +128,7 @@ export function leftOut (object: JsonObject, counts: CountPlaces, type: string |
 
 export function addCounted (one: Counted, other: Counted): Counted {
   return {
-    usage: {
-      input: one.usage.input + other.usage.input,
-      cache_read: one.usage.cache_read + other.usage.cache_read,
-      cache_write_5m: one.usage.cache_write_5m + other.usage.cache_write_5m,
-      cache_write_1h: one.usage.cache_write_1h + other.usage.cache_write_1h,
-      cache_write: one.usage.cache_write + other.usage.cache_write,
-      tool_input: one.usage.tool_input + other.usage.tool_input,
-      output: one.usage.output + other.usage.output,
-      reasoning: one.usage.reasoning + other.usage.reasoning,
-    },
+    usage: usageBy((leaf) => one.usage[leaf] + other.usage[leaf]),
     modalities: [...one.modalities, ...other.modalities],
     inconsistent: one.inconsistent || other.inconsistent,
   }

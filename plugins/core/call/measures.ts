@@ -26,6 +26,20 @@ export function leafTokens (usage: TokenUsage): readonly number[] {
   ]
 }
 
+/** Token usage by a rule for its leaves. */
+export function usageBy (countOf: (leaf: keyof TokenUsage) => number): TokenUsage {
+  return {
+    input: countOf('input'),
+    cache_read: countOf('cache_read'),
+    cache_write_5m: countOf('cache_write_5m'),
+    cache_write_1h: countOf('cache_write_1h'),
+    cache_write: countOf('cache_write'),
+    tool_input: countOf('tool_input'),
+    output: countOf('output'),
+    reasoning: countOf('reasoning'),
+  }
+}
+
 /** Tokens of one direction, all leaves together: cached input is input, reasoning is output. */
 export function tokensOf (usage: TokenUsage, direction: Leaf['direction']): number {
   if (direction === 'output') return usage.output + usage.reasoning

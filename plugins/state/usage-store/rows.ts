@@ -1,5 +1,5 @@
 /** Converts a usage record to a row of the table, and back. */
-import { leaves } from '../../core/call/measures.js'
+import { leaves, usageBy } from '../../core/call/measures.js'
 import type { Labels, TokenUsage } from '../../core/types.js'
 import type { LedgerRecord } from '../types.js'
 
@@ -81,14 +81,7 @@ export function recordOf (row: StoredRow): LedgerRecord {
     model,
     ...row.upstream_model === null ? null : { upstreamModel: row.upstream_model },
     outcome,
-    input: Number(row.input),
-    cache_read: Number(row.cache_read),
-    cache_write_5m: Number(row.cache_write_5m),
-    cache_write_1h: Number(row.cache_write_1h),
-    cache_write: Number(row.cache_write),
-    tool_input: Number(row.tool_input),
-    output: Number(row.output),
-    reasoning: Number(row.reasoning),
+    ...usageBy((leaf) => Number(row[leaf])),
     charged: Number(row.charged),
     ...currency === null ? null : { cost: row.cost, currency },
     ...price === null ? null : { price },
