@@ -1,6 +1,5 @@
 /** Groups as an operator writes them, checked and put into the shape that requests are decided on. */
-import { didYouMean } from '../core/config/did-you-mean.js'
-import { checkChoice, checkOptions, checkTexts, OptionError } from '../core/config/options.js'
+import { checkChoice, checkNames, checkOptions, checkTexts, OptionError } from '../core/config/options.js'
 import { protocolNames, type ProtocolName } from '../protocols/index.js'
 import { checkLabels } from '../core/config/labels.js'
 import type { Group, Labels, Limits } from '../core/types.js'
@@ -70,10 +69,10 @@ function readGroup (id: string, options: GroupOptions): Group {
   checkChoice(`${at}.onStoreFailure`, options.onStoreFailure, ['closed', 'local'])
   const { protocols, upstream = null, routes = [], thirdParty = true, models, limits = {}, onStoreFailure = 'closed', labels } = options
   if (!Array.isArray(protocols)) throw new OptionError(`${at}.protocols`, 'must be a list')
-  checkProtocols(`${at}.protocols`, protocols)
+  checkNames(`${at}.protocols`, protocols, protocolNames)
   if (upstream !== null && !isUpstream(upstream)) throw new OptionError(`${at}.upstream`, 'must be a name, or one for each protocol')
   // A misspelled one would leave its requests without an upstream.
-  if (upstream !== null && typeof upstream === 'object') checkProtocols(`${at}.upstream`, Object.keys(upstream))
+  if (upstream !== null && typeof upstream === 'object') checkNames(`${at}.upstream`, Object.keys(upstream), protocolNames)
   checkRoutes(`${at}.routes`, routes)
   checkTexts(`${at}.models`, models)
   const pattern = models?.findIndex((name) => name.includes('*')) ?? -1
@@ -103,14 +102,6 @@ function checkRoutes (at: string, routes: unknown): void {
     if (!areNames) throw new OptionError(`${own}.models`, 'must be a list of names, with * for any part of one')
     if (upstream === undefined) throw new OptionError(`${own}.upstream`, 'is required')
   })
-}
-
-function checkProtocols (at: string, names: readonly unknown[]): void {
-  const unknown = names.find((name) => !protocolNames.some((known) => known === name))
-  if (unknown === undefined) return
-  throw new OptionError(
-    at, `holds ${JSON.stringify(unknown)}, which is none of ${protocolNames.join(', ')}${didYouMean(String(unknown), protocolNames)}`
-  )
 }
 
 function isUpstream (upstream: unknown): boolean {

@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify'
-import { checkChoice, checkMethods, checkOptions, checkTexts, OptionError, withDefaults } from '../core/config/options.js'
+import { checkChoice, checkMethods, checkNames, checkOptions, checkTexts, OptionError, withDefaults } from '../core/config/options.js'
 import { isObject } from '../core/body/json-object.js'
 import { families, type FamilyName, type OptionalSource } from '../protocols/index.js'
 import type { Key, KeyChange, Labels, Limits } from '../core/types.js'
@@ -143,9 +143,4 @@ function checkFailures (failures: Partial<FailureOptions>): void {
 function optionalNames (): string[] {
   const sources = Object.values(families).flatMap((family) => family.credentials)
   return sources.flatMap((source) => source.in === 'header' && source.optional !== undefined ? [source.optional] : [])
-}
-
-function checkNames (option: string, names: readonly string[], known: readonly string[]): void {
-  const unknown = names.find((name) => !known.includes(name))
-  if (unknown !== undefined) throw new OptionError(option, `holds ${JSON.stringify(unknown)}, which is none of ${known.join(', ')}`)
 }

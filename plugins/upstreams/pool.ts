@@ -31,7 +31,7 @@ export const poolDefaults: Required<Omit<PoolOptions, 'members'>> = {
   deadlineMs: 900_000,
 }
 
-const known = {
+const poolChecks = {
   anything: ['members', 'retryOn', 'affinity'],
   'a whole number of at least 1': ['attempts', 'affinityTtlMs', 'attemptTimeoutMs', 'deadlineMs'],
 }
@@ -59,7 +59,7 @@ interface Known {
 
 function readPool (name: string, options: PoolOptions, beside: Known): Pool {
   const at = `pools.${name}`
-  checkOptions(at, options, known)
+  checkOptions(at, options, poolChecks)
   checkChoice(`${at}.affinity`, options.affinity, ['conversation', 'key', 'none'])
   const { members, ...rules } = options
   const { retryOn, ...others } = withDefaults(poolDefaults, rules)

@@ -1,11 +1,11 @@
-import { checkChoice, checkOptions, missingText, OptionError } from '../core/config/options.js'
+import { checkChoice, checkNames, checkOptions, missingText, OptionError } from '../core/config/options.js'
 import type { Header, Secret, Upstream } from '../core/upstream/upstream.js'
 import { addressProblem } from '../core/url/upstream-address.js'
 import { credentialHeaders, protocolNames } from '../protocols/index.js'
 import type { UpstreamOptions } from './options.js'
 import { fileSecret, fixedSecret, functionSecret, isSecret } from './secret.js'
 
-const known = {
+const upstreamChecks = {
   anything: ['url', 'path', 'credential', 'priceFactor', 'protocols'],
   'an object': ['query', 'headers', 'models'],
   'a string': ['credentialHeader', 'account'],
@@ -26,7 +26,7 @@ export function readUpstreams (options: Readonly<Record<string, UpstreamOptions>
 function readUpstream (name: string, options: UpstreamOptions): Upstream {
   const at = `upstreams.${name}`
   // By name, too: a misspelled credential would send none.
-  checkOptions(at, options, known)
+  checkOptions(at, options, upstreamChecks)
   checkChoice(`${at}.path`, options.path, ['canonical', 'verbatim'])
   const { url, path = 'canonical', query = {}, headers = {}, credentialHeader, models = {}, account = name } = options
   const problem = missingText(url) ?? addressProblem(url)
@@ -107,7 +107,6 @@ function readModels (at: string, models: Readonly<Record<string, unknown>>): Rea
 function readProtocols (at: string, protocols: unknown): ReadonlySet<string> | null {
   if (protocols === undefined) return null
   if (!Array.isArray(protocols) || protocols.length === 0) throw new OptionError(at, 'must be a list of protocols')
-  const unknown: unknown = protocols.find((name) => !protocolNames.some((each) => each === name))
-  if (unknown !== undefined) throw new OptionError(at, `holds ${JSON.stringify(unknown)}, which is none of ${protocolNames.join(', ')}`)
+  checkNames(at, protocols, protocolNames)
   return new Set(protocols.map(String))
 }

@@ -99,6 +99,14 @@ export function checkChoice (option: string, value: unknown, choices: readonly s
   if (value !== undefined && !choices.some((choice) => choice === value)) throw new OptionError(option, `must be ${choices.join(' or ')}`)
 }
 
+/** Throws `LLM_GATEWAY_OPTION` if a list holds anything but these names. */
+export function checkNames (option: string, names: readonly unknown[], known: readonly string[]): void {
+  const unknown = names.find((name) => !known.some((each) => each === name))
+  if (unknown === undefined) return
+  const meant = didYouMean(String(unknown), known)
+  throw new OptionError(option, `holds ${JSON.stringify(unknown)}, which is none of ${known.join(', ')}${meant}`)
+}
+
 /** An option that is missing, or undefined because its variable is not set, gets its default. */
 export function withDefaults<T extends object> (defaults: T, options: Partial<T>): T {
   return { ...defaults, ...given(options) }
