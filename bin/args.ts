@@ -2,6 +2,9 @@ import { parseArgs } from 'node:util'
 import { didYouMean } from '../plugins/core/config/did-you-mean.js'
 import { UsageError } from './io.js'
 
+/** The option of all commands. */
+export const configOption = { config: { type: 'string' } } as const
+
 /** As `parseArgs`, with messages that suggest what was probably meant. Throws UsageError. */
 export const readArgs: typeof parseArgs = (given) => {
   try {

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { reasonOf } from '../plugins/core/balances/store-down.js'
 import { configErrorOf, configFile, demoFile } from '../plugins/standalone/config.js'
+import { configOption } from './args.js'
 import { helpOf, unknownCommand } from './help.js'
 import { UsageError, type Command, type Io } from './io.js'
 
@@ -30,7 +31,7 @@ export async function run (args: readonly string[], io: Io): Promise<number> {
     io.out((await import('../plugins/core/version.js')).packageVersion)
     return 0
   }
-  const { config, url } = parseArgs({ args: rest, strict: false, options: { config: { type: 'string' }, url: { type: 'string' } } }).values
+  const { config, url } = parseArgs({ args: rest, strict: false, options: { ...configOption, url: { type: 'string' } } }).values
   const file = configFile(typeof config === 'string' ? config : undefined, io.env)
   try {
     const command = await commands.get(name)?.()

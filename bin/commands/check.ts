@@ -3,7 +3,7 @@ import { portProblems, readFile, withFileLines } from '../../plugins/standalone/
 import { tryOut } from '../../plugins/standalone/trial.js'
 import { unitWarnings } from '../../plugins/standalone/unit-warnings.js'
 import { upstreamWarnings } from '../../plugins/upstreams/warnings.js'
-import { readArgs } from '../args.js'
+import { configOption, readArgs } from '../args.js'
 import type { Io } from '../io.js'
 
 /**
@@ -11,7 +11,7 @@ import type { Io } from '../io.js'
  * store.
  */
 export async function check (file: string, args: string[], io: Io): Promise<number> {
-  readArgs({ args, options: { config: { type: 'string' } } })
+  readArgs({ args, options: configOption })
   const reading = readFile(file, io.env)
   const { config } = reading
   const problems = [...reading.problems, ...portProblems(io.env), ...await tryOut(reading)]

@@ -6,12 +6,12 @@ import { quote } from '../../plugins/standalone/curls.js'
 import { firstConfig } from '../../plugins/standalone/first-config.js'
 import { newSecret } from '../../plugins/standalone/issued-keys.js'
 import { missingPeers } from '../../plugins/state/peer.js'
-import { readArgs } from '../args.js'
+import { configOption, readArgs } from '../args.js'
 import { CommandError, type Io } from '../io.js'
 
 /** Writes a first configuration. An existing file is not changed. */
 export async function init (_file: string, args: string[], io: Io): Promise<number> {
-  const { values } = readArgs({ args, options: { config: { type: 'string' } } })
+  const { values } = readArgs({ args, options: configOption })
   const config = values.config ?? (io.env['LLM_GATEWAY_CONFIG'] || 'gateway.yaml')
   const schema = schemaFrom(dirname(config))
   const engine = (await missingPeers({ engine: 'lmdb' })).length === 0 ? 'lmdb' : 'memory'

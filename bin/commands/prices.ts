@@ -2,22 +2,14 @@ import { PriceTable, rowAt } from '../../plugins/costs/price-table.js'
 import { didYouMean } from '../../plugins/core/config/did-you-mean.js'
 import type { GatewayConfig } from '../../plugins/standalone/config-types.js'
 import { loadConfig } from '../../plugins/standalone/config.js'
-import { readArgs } from '../args.js'
+import { configOption, readArgs } from '../args.js'
 import { CommandError, UsageError, type Io } from '../io.js'
 import { Calendar } from '../usage/calendar.js'
-import { openSource } from '../usage/open-source.js'
+import { ledgerOptions, openSource } from '../usage/open-source.js'
 import { repriced } from '../usage/reprice.js'
 import { readRange, type Question, type Source } from '../usage/source.js'
 
 type Action = (file: string, args: string[], io: Io) => Promise<number>
-
-const checkOptions = {
-  config: { type: 'string' },
-  from: { type: 'string' },
-  to: { type: 'string' },
-  timezone: { type: 'string', default: 'UTC' },
-  local: { type: 'boolean', default: false },
-} as const
 
 const nothing = { group: [], key: [], model: [], protocol: [], outcome: [] }
 
@@ -38,7 +30,7 @@ function tableOf (config: GatewayConfig, file: string): PriceTable {
 
 /** Prints the entry of a model as it was written, after a line that says which one it is. */
 async function show (file: string, args: string[], io: Io): Promise<number> {
-  const { positionals: [model, ...more] } = readArgs({ args, options: { config: { type: 'string' } }, allowPositionals: true })
+  const { positionals: [model, ...more] } = readArgs({ args, options: configOption, allowPositionals: true })
   if (model === undefined || more.length > 0) throw new UsageError('prices show takes one model')
   const table = tableOf(loadConfig(file, io.env), file)
   const entry = table.entry(model)
@@ -61,7 +53,7 @@ async function show (file: string, args: string[], io: Io): Promise<number> {
  * charge are left out: a caller who misspells a name gets an error, and the name is no model.
  */
 async function check (file: string, args: string[], io: Io): Promise<number> {
-  const { values } = readArgs({ args, options: checkOptions })
+  const { values } = readArgs({ args, options: ledgerOptions })
   const range = readRange(new Calendar(values.timezone), values)
   const config = loadConfig(file, io.env)
   const table = tableOf(config, file)

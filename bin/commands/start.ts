@@ -7,7 +7,7 @@ import { Standalone } from '../../plugins/standalone/standalone.js'
 import { watchConfig } from '../../plugins/standalone/watch.js'
 import { Primary } from '../../plugins/standalone/workers/primary.js'
 import { runWorker, type Channel } from '../../plugins/standalone/workers/worker.js'
-import { readArgs } from '../args.js'
+import { configOption, readArgs } from '../args.js'
 import type { Io } from '../io.js'
 
 const watchMs = 2_000
@@ -21,7 +21,7 @@ type Gateway = Standalone | Primary
  * reloads.
  */
 export async function start (file: string, args: string[], io: Io): Promise<number> {
-  readArgs({ args, options: { config: { type: 'string' } } })
+  readArgs({ args, options: configOption })
   if (io.primary) return await work(file, io, io.primary)
   const config = loadConfig(file, io.env, readServedText(file))
   let running: Gateway | null = null

@@ -1,12 +1,12 @@
 import { stateText, type PoolStatus, type UpstreamsStatus } from '../../plugins/core/upstream/upstream-status.js'
 import { listenAddress, loadConfig } from '../../plugins/standalone/config.js'
 import { originOf } from '../../plugins/standalone/curls.js'
-import { readArgs } from '../args.js'
+import { configOption, readArgs } from '../args.js'
 import { CommandError, UsageError, type Io } from '../io.js'
 import { table } from '../table.js'
 
 const options = {
-  config: { type: 'string' },
+  ...configOption,
   url: { type: 'string' },
   json: { type: 'boolean', default: false },
 } as const

@@ -6,7 +6,7 @@ import { readArgs } from '../args.js'
 import { UsageError, type Io } from '../io.js'
 import { Calendar } from '../usage/calendar.js'
 import { readDimension, type Dimension } from '../usage/dimensions.js'
-import { openSource } from '../usage/open-source.js'
+import { ledgerOptions, openSource } from '../usage/open-source.js'
 import { entryOf, repriced } from '../usage/reprice.js'
 import { sumCsv, sumLines, sumTable } from '../usage/show.js'
 import { checkWanted, readRange, type Question, type Source } from '../usage/source.js'
@@ -15,15 +15,11 @@ import { Sums, type RecordCost } from '../usage/sums.js'
 const filterOptions = { group: many(), key: many(), model: many(), protocol: many(), outcome: many() }
 
 const options = {
-  config: { type: 'string' },
-  from: { type: 'string' },
-  to: { type: 'string' },
-  timezone: { type: 'string', default: 'UTC' },
+  ...ledgerOptions,
   by: many(),
   json: { type: 'boolean', default: false },
   csv: { type: 'boolean', default: false },
   prices: many(),
-  local: { type: 'boolean', default: false },
   ...filterOptions,
 } as const
 

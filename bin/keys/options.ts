@@ -1,11 +1,12 @@
 /** The options of a key on the command line. */
 import type { Budget, Limits } from '../../plugins/core/types.js'
 import { isLabel, maxLabels, readLabels } from '../../plugins/core/config/labels.js'
+import { configOption } from '../args.js'
 import { readCount, readDate, UsageError } from '../io.js'
 import { readBudgets } from './budgets.js'
 
 /** Options of every action. */
-export const common = { config: { type: 'string' }, json: { type: 'boolean', default: false } } as const
+export const common = { ...configOption, json: { type: 'boolean', default: false } } as const
 
 export const keyOptions = {
   group: { type: 'string' },

@@ -1,10 +1,20 @@
 import { ConfigError } from '../../plugins/standalone/config-error.js'
 import type { GatewayConfig } from '../../plugins/standalone/config-types.js'
 import { ledgerPath, stateConfig } from '../../plugins/standalone/config.js'
+import { configOption } from '../args.js'
 import type { Io } from '../io.js'
 import { ledgerSource } from './files.js'
 import type { Source } from './source.js'
 import { storeSource } from './store.js'
+
+/** The options of all commands that read the ledger. */
+export const ledgerOptions = {
+  ...configOption,
+  from: { type: 'string' },
+  to: { type: 'string' },
+  timezone: { type: 'string', default: 'UTC' },
+  local: { type: 'boolean', default: false },
+} as const
 
 /** The usage store, with the usage of all hosts, if one is configured; otherwise this host's ledger. Throws ConfigError, CommandError. */
 export async function openSource (config: GatewayConfig, local: boolean, io: Io): Promise<Source> {
