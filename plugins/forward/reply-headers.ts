@@ -21,11 +21,14 @@ const keptWithPage = new Set(['content-type', 'retry-after', 'retry-after-ms', '
 
 type Pass = (name: string, value: string | string[] | undefined) => void
 
+/** What the host has set already. */
+type HostHeaders = Pick<FastifyReply, 'getHeader' | 'hasHeader'>
+
 /**
  * Passes the headers of an upstream's reply on as the caller gets them. Adds the request ids, and to streams what keeps
  * proxies from holding them back.
  */
-export function passHeaders (headers: Headers, llm: ModelCall, reply: FastifyReply | null, pass: Pass): void {
+export function passHeaders (headers: Headers, llm: ModelCall, reply: HostHeaders, pass: Pass): void {
   const page = isPage(llm.upstreamReply.status, headers)
   const listed = listedIn(headers.connection)
   // The length may differ from the upstream's: a chunk that only we asked for is removed, and a broken stream gets an error event.
@@ -37,7 +40,7 @@ export function passHeaders (headers: Headers, llm: ModelCall, reply: FastifyRep
   }
   passIds(headers, listed, llm, pass)
   // A cache in front recognises no other key than one in `authorization` (RFC 9111 3.5).
-  if (llm.endpoint.method === 'GET' && headers['cache-control'] === undefined && reply?.hasHeader('cache-control') !== true) {
+  if (llm.endpoint.method === 'GET' && headers['cache-control'] === undefined && !reply.hasHeader('cache-control')) {
     pass('cache-control', 'no-store')
   }
   // Gemini's may be a JSON array.
@@ -57,12 +60,12 @@ function passIds (headers: Headers, listed: readonly string[], llm: ModelCall, p
 }
 
 /** True if the host has CORS headers of its own: it allowed an origin, or varies by it. */
-function hasCors (reply: FastifyReply | null): boolean {
-  return reply?.hasHeader('access-control-allow-origin') === true || /\borigin\b/i.test(String(reply?.getHeader('vary')))
+function hasCors (reply: HostHeaders): boolean {
+  return reply.hasHeader('access-control-allow-origin') || /\borigin\b/i.test(String(reply.getHeader('vary')))
 }
 
 /** The same as an object, for a host's functions. */
-export function replyHeaders (headers: Headers, llm: ModelCall, reply: FastifyReply | null = null): Headers {
+export function replyHeaders (headers: Headers, llm: ModelCall, reply: HostHeaders): Headers {
   const kept: Headers = {}
   passHeaders(headers, llm, reply, (name, value) => { kept[name] = value })
   return kept

@@ -1,7 +1,9 @@
 import { ROOT_CONTEXT } from '@opentelemetry/api'
+import { OutgoingMessage } from 'node:http'
 import t from 'tap'
 import type { Call } from '../../plugins/core/upstream/upstream.js'
 import { upstreamOf } from '../upstreams/request.js'
+import type { Headers } from '../../plugins/forward/raw-headers.js'
 import { replyHeaders } from '../../plugins/forward/reply-headers.js'
 import { addOwnHeaders, cleanHeaders, ownRequestHeaders } from '../../plugins/forward/request-headers.js'
 import { createResolve } from '../../plugins/core/url/resolve.js'
@@ -18,6 +20,11 @@ function request (): ModelCall {
   return new ModelCall(resolved)
 }
 
+/** As a caller gets them, where the host has set none. */
+function headersOf (headers: Headers, llm: ModelCall): Headers {
+  return replyHeaders(headers, llm, new OutgoingMessage())
+}
+
 t.test('exactly one trace context goes upstream: ours where a span is active, the caller\'s otherwise', async (t) => {
   const caller = { traceparent: '00-caller', tracestate: 'a=b' }
   const llm = request()
@@ -30,25 +37,25 @@ t.test('what is asked for with GET, and a key that caches do not know, is kept b
   const resolved = createResolve('')('GET', '/v1/responses/resp_1', {})
   if (resolved?.kind !== 'endpoint') throw new Error('not resolved')
   const llm = new ModelCall(resolved)
-  t.equal(replyHeaders({}, llm)['cache-control'], 'no-store')
-  t.equal(replyHeaders({ 'cache-control': 'max-age=5' }, llm)['cache-control'], 'max-age=5')
-  t.equal(replyHeaders({}, request())['cache-control'], undefined)
+  t.equal(headersOf({}, llm)['cache-control'], 'no-store')
+  t.equal(headersOf({ 'cache-control': 'max-age=5' }, llm)['cache-control'], 'max-age=5')
+  t.equal(headersOf({}, request())['cache-control'], undefined)
 })
 
 t.test('a reply without hop-by-hop headers keeps all it has, and gets ids', async (t) => {
   const llm = request()
-  t.strictSame(replyHeaders({ 'content-length': '3', 'x-a': ['1', '2'] }, llm), {
+  t.strictSame(headersOf({ 'content-length': '3', 'x-a': ['1', '2'] }, llm), {
     'content-length': '3', 'x-a': ['1', '2'], 'x-request-id': llm.id, 'request-id': llm.id,
   })
   t.equal(llm.upstreamReply.requestId, null)
   t.match(
-    replyHeaders({ 'access-control-allow-origin': '*' }, llm), { 'access-control-allow-origin': '*' },
+    headersOf({ 'access-control-allow-origin': '*' }, llm), { 'access-control-allow-origin': '*' },
     'nobody else has said who may read it'
   )
-  t.match(replyHeaders({ 'request-id': 'up' }, llm), { 'x-request-id': 'up', 'request-id': 'up' })
+  t.match(headersOf({ 'request-id': 'up' }, llm), { 'x-request-id': 'up', 'request-id': 'up' })
   t.equal(llm.upstreamReply.requestId, 'up')
   llm.body.outgoing = Buffer.from('{}')
-  t.equal(replyHeaders({ 'content-length': '3' }, llm)['content-length'], undefined)
+  t.equal(headersOf({ 'content-length': '3' }, llm)['content-length'], undefined)
 })
 
 t.test('a request of our own routes has each header once, ours in place of the caller\'s', async (t) => {
@@ -88,7 +95,7 @@ t.test('a request of our own routes has each header once, ours in place of the c
 
 t.test('ids that an upstream lists as its connection\'s own are not its reply\'s', async (t) => {
   const llm = request()
-  t.match(replyHeaders({ connection: 'X-Request-Id, request-id', 'x-request-id': 'hop', 'request-id': 'hop' }, llm), {
+  t.match(headersOf({ connection: 'X-Request-Id, request-id', 'x-request-id': 'hop', 'request-id': 'hop' }, llm), {
     'x-request-id': llm.id, 'request-id': llm.id,
   })
   t.equal(llm.upstreamReply.requestId, null)
