@@ -21,7 +21,7 @@ export class ActiveRequests {
   readonly #calls: Map<string, string>
 
   /** The second: those of this app and of others. */
-  constructor (max: number, { keys, calls }: RunningRequests = noRequests()) {
+  constructor (max: number, { keys, calls }: RunningRequests) {
     this.#max = max
     this.#keys = keys
     this.#calls = calls

@@ -5,31 +5,25 @@ import type { UpstreamOptions } from './options.js'
 import { isSecret } from './secret.js'
 
 /** Warnings for the operator; each begins with the name of the field. */
-export function upstreamWarnings ({ credential, ...address }: UpstreamOptions): string[] {
-  const missing = typeof credential === 'object' ? fileWarning(credential.file) : null
-  return [...addressWarnings(address).map((warning) => `url ${warning}`), ...missing === null ? [] : [`credential.file ${missing}`]]
+export function upstreamWarnings (upstream: UpstreamOptions): string[] {
+  return [versionWarning(upstream), plaintextWarning(upstream), fileWarning(upstream)].filter((warning) => warning !== null)
 }
 
 /** A warning and no error, because the file may be mounted later. */
-function fileWarning (file: string): string | null {
+function fileWarning ({ credential }: UpstreamOptions): string | null {
+  if (typeof credential !== 'object') return null
   try {
-    return isSecret(readPlainFileNow(file).trim()) ? null : 'holds no credential: requests to it are refused until it does'
+    if (isSecret(readPlainFileNow(credential.file).trim())) return null
+    return 'credential.file holds no credential: requests to it are refused until it does'
   } catch (error) {
-    return `cannot be read (${String(Object(error).code)}): requests to it are refused until it can`
+    return `credential.file cannot be read (${String(Object(error).code)}): requests to it are refused until it can`
   }
 }
-
-type Address = Pick<UpstreamOptions, 'url' | 'path'>
 
 /** `v4`, `v1beta1`: what providers call their versions. */
 const version = /^v\d+(?:[a-z]+\d*)?$/
 /** Versions that are dropped at the end of a base, because the gateway puts them behind it itself. */
 const ours = /^(?:v1|v1beta|v1alpha)$/
-
-/** Warnings for the operator about an upstream's address, in words that follow the name of the field. */
-export function addressWarnings (address: Address): string[] {
-  return [versionWarning(address), plaintextWarning(address)].filter((warning) => warning !== null)
-}
 
 const near = new BlockList()
 for (const [network, bits] of [
@@ -43,22 +37,22 @@ for (const [network, bits] of [['::1', 128], ['fc00::', 7], ['fe80::', 10]] as c
 const ownNames = /^[^.]+$|\.(?:localhost|local|internal|alt|test|svc|home\.arpa)$/
 
 /** Over plain HTTP, every network on the way can read prompts and the provider's key. */
-function plaintextWarning ({ url }: Address): string | null {
+function plaintextWarning ({ url }: UpstreamOptions): string | null {
   const { protocol, hostname } = new URL(url)
   const host = hostname.replace(/^\[|\]$/g, '')
-  const version = isIP(host)
-  const isNear = version === 0 ? ownNames.test(host) : near.check(host, version === 6 ? 'ipv6' : 'ipv4')
+  const ipVersion = isIP(host)
+  const isNear = ipVersion === 0 ? ownNames.test(host) : near.check(host, ipVersion === 6 ? 'ipv6' : 'ipv4')
   if (protocol !== 'http:' || isNear) return null
-  return 'is not encrypted, and leads out of this network: whoever is on the way reads prompts and the credential; use https://'
+  return 'url is not encrypted, and leads out of this network: whoever is on the way reads prompts and the credential; use https://'
 }
 
 /** The base contains a version of its own, and another one would be put behind it. */
-function versionWarning ({ url, path }: Address): string | null {
+function versionWarning ({ url, path }: UpstreamOptions): string | null {
   if (path !== undefined) return null
   const segments = segmentsOf(new URL(url).pathname)
   const last = segments.at(-1) ?? ''
   const own = segments.find((segment, i) => version.test(segment) && segment !== 'v1' && !(i === segments.length - 1 && ours.test(last)))
   if (own === undefined) return null
-  return `holds ${own}, which looks like a version, and another one is put behind it: say path: verbatim where the provider has none ` +
+  return `url holds ${own}, which looks like a version, and another one is put behind it: say path: verbatim where the provider has none ` +
     'there, or path: canonical'
 }

@@ -11,7 +11,7 @@ import t, { type Test } from 'tap'
 import { ModelCall } from '../../plugins/core/call/model-call.js'
 import { createResolve } from '../../plugins/core/url/resolve.js'
 import llmGateway, { auth, overload, type OverloadOptions } from '../../plugins/index.js'
-import { ActiveRequests } from '../../plugins/overload/active-requests.js'
+import { ActiveRequests, noRequests } from '../../plugins/overload/active-requests.js'
 import { limitConnections } from '../../plugins/overload/connections.js'
 import { Pressure } from '../../plugins/overload/pressure.js'
 import { call, gatewayOptions, listen, read } from '../helpers/gateway.js'
@@ -186,7 +186,7 @@ t.test('the share that is refused grows with the delay, ends soon, and heeds no 
 })
 
 t.test('a call has one place, and gives back what it has', async (t) => {
-  const active = new ActiveRequests(2)
+  const active = new ActiveRequests(2, noRequests())
   const one = createResolve('')('POST', '/v1/chat/completions', {})
   if (one?.kind !== 'endpoint') throw new Error('no endpoint')
   const [a, b, c] = [new ModelCall(one), new ModelCall(one), new ModelCall(one)]
@@ -202,7 +202,7 @@ t.test('a call has one place, and gives back what it has', async (t) => {
 })
 
 t.test('in the last fifth a key gets less than an equal share of the places, of which one is for the next key', async (t) => {
-  const active = new ActiveRequests(12)
+  const active = new ActiveRequests(12, noRequests())
   const resolved = createResolve('')('POST', '/v1/chat/completions', {})
   if (resolved?.kind !== 'endpoint') throw new Error('no endpoint')
   const enter = (id: string, call = new ModelCall(resolved)): string | null => {

@@ -1,6 +1,6 @@
 import t from 'tap'
 import type { PoolOptions, UpstreamOptions } from '../../plugins/upstreams/options.js'
-import { addressWarnings } from '../../plugins/upstreams/warnings.js'
+import { upstreamWarnings } from '../../plugins/upstreams/warnings.js'
 import { groupMistakes, type Named } from '../../plugins/upstreams/check-groups.js'
 import { HealthRegistry } from '../../plugins/upstreams/health.js'
 import { readPools } from '../../plugins/upstreams/pool.js'
@@ -162,15 +162,15 @@ t.test('a base with a version of its own is pointed at, unless its path is said'
   for (const url of [
     'https://h/api/paas/v4', 'https://h/v2/', 'https://h/api/v3', 'https://h/v1beta/openai', 'https://h/v3/openai', 'https://h/v2/v1',
   ]) {
-    t.match(addressWarnings({ url }), [/which looks like a version/], url)
-    t.same(addressWarnings({ url, path: 'verbatim' }), [])
-    t.same(addressWarnings({ url, path: 'canonical' }), [])
+    t.match(upstreamWarnings({ url }), [/^url holds .* which looks like a version/], url)
+    t.same(upstreamWarnings({ url, path: 'verbatim' }), [])
+    t.same(upstreamWarnings({ url, path: 'canonical' }), [])
   }
   for (const url of [
     'https://h', 'https://h/v1', 'https://h/v1beta', 'https://h/openai/v1/', 'https://h/anthropic', 'https://h/v1/acct/gw/anthropic',
     'https://h/version4',
   ]) {
-    t.same(addressWarnings({ url }), [], url)
+    t.same(upstreamWarnings({ url }), [], url)
   }
 })
 
@@ -180,12 +180,12 @@ t.test('mistakes are option errors', async (t) => {
 
 t.test('an address that is not encrypted is told where it leads out of the network', async (t) => {
   for (const url of ['http://api.example.com', 'http://203.0.113.9:8000', 'http://[2001:db8::1]', 'http://172.32.0.1']) {
-    t.match(addressWarnings({ url }), [/^is not encrypted/], url)
+    t.match(upstreamWarnings({ url }), [/^url is not encrypted/], url)
   }
   const near = [
     'https://api.example.com', 'http://localhost:8000', 'http://127.0.0.1', 'http://[::1]:9', 'http://10.1.2.3', 'http://172.16.0.1',
     'http://192.168.1.2',
     'http://vllm:8000', 'http://vllm.models.svc', 'http://vllm.models.svc.cluster.local', 'http://box.local', 'http://[fd00::1]',
   ]
-  for (const url of near) t.same(addressWarnings({ url }), [], url)
+  for (const url of near) t.same(upstreamWarnings({ url }), [], url)
 })
