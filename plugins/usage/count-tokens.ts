@@ -1,7 +1,7 @@
 import { totalTokens, usageBy } from '../core/call/measures.js'
 import type { ModalityTokens, TokenUsage } from '../core/types.js'
 import { kindsIn } from './count-kinds.js'
-import { textIn } from './served.js'
+import { textIn } from './findings.js'
 import type { CountPlaces } from './plan.js'
 import { isObject, type JsonObject } from '../core/body/json-object.js'
 import { UsageObject } from './usage-object.js'

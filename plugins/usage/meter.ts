@@ -3,8 +3,10 @@ import type { ModelCall } from '../core/call/model-call.js'
 import type { Served } from '../core/money/cost.js'
 import type { ModalityTokens, StreamFacts, UsageMissing } from '../core/types.js'
 import { addCounted, countTokens, leftOut, type Counted } from './count-tokens.js'
+import { numberIn, textIn } from './findings.js'
+import { nothingOutside, takeOutside } from './outside.js'
 import type { Plan } from './plan.js'
-import { nothingOutside, servedOf, takeOutside, textIn, type ReadHeader } from './served.js'
+import { servedOf, type ReadHeader } from './served.js'
 import { isObject, type JsonObject } from '../core/body/json-object.js'
 import { tellsFailure } from '../core/upstream/tells-failure.js'
 import { overlay } from './usage-object.js'
@@ -187,12 +189,4 @@ function tellsReason (reason: unknown): boolean {
 
 function isImageOutput ({ direction, modality }: ModalityTokens): boolean {
   return direction === 'output' && modality === 'image'
-}
-
-function numberIn (found: readonly unknown[], slots: readonly number[]): number | null {
-  for (const slot of slots) {
-    const value = found[slot]
-    if (typeof value === 'number') return value
-  }
-  return null
 }
