@@ -4,7 +4,7 @@ import { auth, type AuthOptions } from './auth/index.js'
 import { consolePage, type ConsoleOptions } from './console/index.js'
 import { costs, type CostsOptions, type PriceOptions } from './costs/index.js'
 import { errors } from './errors/index.js'
-import { inBundle } from './core/config/in-bundle.js'
+import { checkPlaces, inBundle } from './core/config/in-bundle.js'
 import { checkOptions, given, OptionError } from './core/config/options.js'
 import { forward, proxyOptions, type ForwardOptions } from './forward/index.js'
 import { refuseSecond } from './core/host/gateway-scope.js'
@@ -110,6 +110,8 @@ async function registerGateway (app: FastifyInstance, options: LlmGatewayOptions
 async function registerParts (app: FastifyInstance, options: LlmGatewayOptions): Promise<void> {
   checkOptions('llmGateway', options, known)
   refuseSecond(app)
+  checkPlaces(options)
+  checkOptions('costs', options.costs ?? {}, { 'a boolean': ['header'] })
   const { prefix, upstreams: targets = {}, pools = {}, health, notes, routes = true, groups, keys, lookup, store } = options
   if (options.console !== undefined) await app.register(consolePage, options.console)
   // Before all plugins that start model calls: a request whose path is repaired passes the router again, and must not have started before.

@@ -14,7 +14,12 @@ t.test('a wrong option is told by the name that it has in the bundle', async (t)
     [{ prices: { model: {} } }, 'option prices.model is not known; did you mean models?'],
     [{ prices: { models: {} }, costs: { header: 'yes' } }, 'option costs.header must be a boolean'],
     [{ prices: { models: {} }, costs: { heder: true } }, 'option costs.heder is not known; did you mean header?'],
-    [{ prices: { header: 5 } }, 'option prices.header must be a boolean'],
+    [{ prices: { header: true } }, 'option prices.header stands outside of prices'],
+    [{ paths: { prefix: '/llm' } }, 'option paths.prefix stands outside of paths'],
+    [{ auth: { lookup: () => null } }, 'option auth.lookup stands outside of auth'],
+    [{ forward: { routes: false } }, 'option forward.routes stands outside of forward'],
+    [{ costs: { models: { m: { input: 1 } } } }, 'option costs.models is not known'],
+    [{ costs: { header: 'yes' } }, 'option costs.header must be a boolean'],
     [{ routes: 'false' }, 'option llmGateway.routes must be a boolean'],
     [{ upstreams: { notes: { url: 'https://models.example', query: 1 } } }, 'option upstreams.notes.query must be an object'],
   ]

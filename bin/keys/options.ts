@@ -59,7 +59,7 @@ export function labelsAfter (before: string | null, { label = [] }: KeyValues): 
     const [name = '', value = '', ...more] = text.split('=')
     if (value === '' && more.length === 0 && text.endsWith('=')) labels.delete(name)
     else if (more.length === 0 && isLabel(name, value)) labels.set(name, value)
-    else throw new UsageError('--label must be NAME=VALUE, of up to 64 and 128 characters, without commas')
+    else throw new UsageError('--label must be NAME=VALUE, of up to 64 and 128 characters, without commas and another =')
   }
   if (labels.size > maxLabels) throw new UsageError(`--label: a key may have ${maxLabels} labels`)
   return [...labels].map((pair) => pair.join('=')).join(',') || null

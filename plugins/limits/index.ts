@@ -29,6 +29,9 @@ import { watchLedger } from './watch-ledger.js'
 export type { BudgetEvent, OnBudget } from './warnings.js'
 export type { Authorization, LimitsOptions, Refusal, RefusalCode } from './options.js'
 
+const withoutUsage = 'limits does not know what replies used, as usage is not registered: it charges estimates, on a mount without ' +
+  'proxyOptions() nothing'
+
 /** About as often as gauges are scraped. */
 const rereadMs = 15_000
 
@@ -62,6 +65,7 @@ async function registerLimits (app: FastifyInstance, options: LimitsOptions): Pr
   app.addHook('onReady', async () => {
     // Prices may be registered after the limits.
     if (!gateway.pricing?.hasPrices) refuseUnpriced(gateway.parties)
+    if (!app.hasPlugin('llm-gateway-usage')) app.log.warn(withoutUsage)
     expectCounts(gateway)
     endings.push(keepUp(reread), renewHolds(balances.holdTtlMs, admission), ...gauges(gateway.recorder, admission.remaining))
     const stopRecovery = balances.onRecovered?.(warn, onLost)

@@ -49,10 +49,10 @@ function newCompiler (more: Readonly<Record<string, boolean>> = {}): Ajv2020 {
 const checked = endpoints.flatMap(({ id, schema }) => schema === null ? [] : [{ id, schema }])
 
 /**
- * The schema of every endpoint that takes JSON. `given` replaces one by the name of its schema, or for a single endpoint by its id; it is
- * compiled here, so that a broken one fails the start. Those of this package are compiled once, when first used: a test checks each against
- * the meta-schema and the compiler, and all of them would take 40 ms of every start. Throws `LLM_GATEWAY_OPTION` for a name that is no
- * endpoint's, and for a schema that cannot be read or compiled.
+ * The schema of every endpoint whose body is checked. `given` replaces one by the name of its schema, or for a single endpoint by its id;
+ * it is compiled here, so that a broken one fails the start. Those of this package are compiled once, when first used: a test checks each
+ * against the meta-schema and the compiler, and all of them would take 40 ms of every start. Throws `LLM_GATEWAY_OPTION` for a name that is
+ * no endpoint's, and for a schema that cannot be read or compiled.
  */
 export function readSchemas (given: Readonly<Record<string, SchemaSource>>): Checks {
   const replaced = new Map(Object.entries(given).map(([name, source]) => [name, compileGiven(name, source)]))
@@ -79,12 +79,14 @@ export function readSources (given: Readonly<Record<string, SchemaSource>>): Rea
 
 function compileGiven (name: string, source: SchemaSource): Check {
   const option = `validation.schemas.${name}`
-  if (!checked.some(({ id, schema }) => name === id || name === schema)) throw new OptionError(option, 'is no endpoint that takes JSON')
+  const place = checked.find(({ id, schema }) => name === id || name === schema)
+  if (place === undefined) throw new OptionError(option, 'is no endpoint whose body is checked')
   try {
     // A validator of its own, because a schema copied from ours has the same $id.
     const check = makeCheck(newCompiler, typeof source === 'string' ? readGiven(source) : source)
     check.errorsOf({})
-    return check
+    // A schema that names few fields must not make its endpoint's bodies look like those of another.
+    return { ...check, fields: [...new Set([...check.fields, ...fieldsOf(readSchema(bundledPath(place.schema)))])] }
   } catch (error) {
     throw new OptionError(option, `cannot be used: ${String(error)}`)
   }
@@ -104,12 +106,15 @@ function readGiven (path: string): unknown {
 
 function makeCheck (compiler: () => Ajv2020, schema: unknown): Check {
   if (!isObject(schema)) throw new TypeError('it is not a JSON object')
-  const { properties } = schema
   let validate: ValidateFunction | null = null
   const errorsOf: Check['errorsOf'] = (json) => {
     validate ??= compiler().compile(schema)
     validate(json)
     return validate.errors ?? none
   }
-  return { errorsOf, fields: isObject(properties) ? Object.keys(properties) : none }
+  return { errorsOf, fields: fieldsOf(schema) }
+}
+
+function fieldsOf (schema: unknown): readonly string[] {
+  return Object.keys(Object(Reflect.get(Object(schema), 'properties')))
 }

@@ -110,7 +110,7 @@ t.test('check tells mistakes of the form, of the meaning, of prices, packages an
     'gateway.yaml:16: prices.files: prices.yaml:2: models.gpt-5.input: must not be negative',
     'gateway.yaml:16: prices.files: prices.yaml:3: models.gpt-6.output: must be a number, not text',
     'gateway.yaml:16: prices.files: nowhere.yaml: cannot be read (ENOENT)',
-    'gateway.yaml:17: validation.schemas.chat: is no endpoint that takes JSON',
+    'gateway.yaml:17: validation.schemas.chat: is no endpoint whose body is checked',
     'gateway.yaml:18: labels.header: must be the name of a header of its own',
     'gateway.yaml:19: costs.headers: is not known; did you mean header?',
     'gateway.yaml:20: state.usageStore: needs an engine that keeps records on the disk: lmdb or redis',

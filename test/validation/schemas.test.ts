@@ -189,6 +189,12 @@ t.test('the model and the wish for a stream are read from the body, or from the 
   t.match(path, { model: 'g', stream: true }, 'the path decides')
 })
 
+t.test('a body that a schema of the operator refuses is not taken for one of another endpoint', async (t) => {
+  const held = readOptions({ schemas: { 'chat-completions': { type: 'object', properties: { user: {} }, required: ['user'] } } })
+  t.match(check('chat-completions', '{"model":"m","messages":[]}', held)?.facts.values, { reason: /^user is required\.$/ })
+  t.match(check('chat-completions', '{"model":"m","input":"x"}', held)?.facts.values, { reason: /looks like a body for POST \/v1\/responses\.$/ })
+})
+
 t.test('a wrong option fails the start and is named', async (t) => {
   const dir = t.testdir({ 'list.json': '[]', 'broken.json': '{', 'twice.json': '{"properties":{"a":{},\n"a":{}}}' })
   const cases: Array<[options: object, message: RegExp]> = [
@@ -199,8 +205,8 @@ t.test('a wrong option fails the start and is named', async (t) => {
     [{ maxBodyBytesByEndpoint: { nonsense: 1 } }, /validation\.maxBodyBytesByEndpoint\.nonsense is not known/],
     [{ maxBodyBytesByEndpoint: { messages: -1 } }, /validation\.maxBodyBytesByEndpoint\.messages must be/],
     [{ schemas: 'x' }, /validation\.schemas must be an object/],
-    [{ schemas: { nonsense: {} } }, /validation\.schemas\.nonsense is no endpoint that takes JSON/],
-    [{ schemas: { 'responses.cancel': {} } }, /validation\.schemas\.responses\.cancel is no endpoint that takes JSON/],
+    [{ schemas: { nonsense: {} } }, /validation\.schemas\.nonsense is no endpoint whose body is checked/],
+    [{ schemas: { 'responses.cancel': {} } }, /validation\.schemas\.responses\.cancel is no endpoint whose body is checked/],
     [{ schemas: { messages: `${dir}/missing.json` } }, /validation\.schemas\.messages cannot be used: .*ENOENT/],
     [{ schemas: { messages: `${dir}/broken.json` } }, /validation\.schemas\.messages cannot be used: SyntaxError/],
     [{ schemas: { messages: `${dir}/list.json` } }, /validation\.schemas\.messages cannot be used: .*not a JSON object/],

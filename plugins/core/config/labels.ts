@@ -20,7 +20,7 @@ export function checkLabels (option: string, labels: object): void {
     if (!isLabel(label, text)) {
       throw new OptionError(
         `${option}.${label}`,
-        'must be a text of up to 128 characters without commas, named by up to 64 letters, digits, dots, dashes and underscores'
+        'must be a text of up to 128 characters without commas and =, named by up to 64 letters, digits, dots, dashes and underscores'
       )
     }
   }
