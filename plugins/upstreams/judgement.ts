@@ -27,20 +27,22 @@ export interface Judgement {
 }
 
 const busy: ReadonlySet<number> = new Set([429, 503, 529])
+/** Nothing is done at this address, as where nobody listens. */
+const redirections: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
 const nothing = { cause: null, blames: null, waitMs: null }
 
 export const well: Judgement = { ...nothing, result: 'ok' }
 const refusing: Judgement = { ...nothing, result: 'client_error' }
 const noText = Buffer.alloc(0)
 
-/** True for statuses whose body is needed to judge the reply. */
+/** True for statuses whose reply is not passed on before it is judged. */
 export function needsBody (status: number): boolean {
-  return status === 400 || status === 401 || status === 402 || status === 403 || status === 429 || status >= 500
+  return redirections.has(status) || status === 400 || status === 401 || status === 402 || status === 403 || status === 429 || status >= 500
 }
 
 /** What the head of a reply that is passed on says about its upstream. */
 export function passedOn (status: number, headers: KeptReply['headers']): Judgement {
-  return status < 400 ? well : judgeStatus(status, headers, noText, Date.now()) ?? refusing
+  return status < 300 ? well : judgeStatus(status, headers, noText, Date.now()) ?? (status < 400 ? well : refusing)
 }
 
 export function judge (failure: Failure, ownCredential: boolean, nowMs: number, llm: ModelCall): Judgement {
@@ -83,6 +85,7 @@ function judgeStatus (status: number, headers: KeptReply['headers'], text: Buffe
     const blames = namesRequest(text) ? null : 'account_model'
     return { result: 'rate_limited', cause: '429', blames, waitMs: waitMsOf(headers, text, nowMs) }
   }
+  if (redirections.has(status)) return { result: 'invalid', cause: 'connect', blames: 'upstream', waitMs: null }
   if (status < 500) return null
   if (status !== 503 && status !== 529) return { result: 'server_error', cause: String(status), blames: 'upstream', waitMs: null }
   return { result: 'overloaded', cause: String(status), blames: 'upstream', waitMs: waitMsOf(headers, text, nowMs) }

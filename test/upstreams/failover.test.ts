@@ -23,6 +23,9 @@ t.test('another member is asked after a failure for which nobody has worked', as
       { status: 400, body: { error: { message: 'API key not valid. Please pass a valid API key.' } } },
       'credential',
     ],
+    ...[301, 302, 303, 307, 308].map((status): [string, Script, string] => [
+      `a redirection by ${status}`, { status, headers: { location: '/sign-in' }, body: 'moved' }, 'connect',
+    ]),
   ]
   for (const [what, script, reason] of refusals) {
     const gateway = await startPool(t, { rules: inOrder })
@@ -51,6 +54,15 @@ t.test('another member is asked after a failure for which nobody has worked', as
       'llm_gateway_upstream_responses_total{upstream="m1",status_class="2xx"} 1',
     ], what)
   }
+})
+
+t.test('a member that only redirects gets no requests after five', async (t) => {
+  const gateway = await startPool(t, { rules: inOrder })
+  const [first] = gateway.members
+  if (first === undefined) throw new Error('no members')
+  first.respond = () => ({ status: 302, headers: { location: 'https://sign-in.example/' }, body: 'moved' })
+  for (let asked = 0; asked < 8; asked += 1) t.equal((await ask(gateway)).status, 200)
+  t.ok(first.seen.length < 8, String(first.seen.length))
 })
 
 t.test('a caller whose words are repeated to it takes no member from the others', async (t) => {

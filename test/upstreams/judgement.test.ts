@@ -66,14 +66,17 @@ t.test('what a reply means for its upstream and for another attempt', async (t) 
     [kept(500, '', { 'retry-after': '3' }), ['server_error', '500', 'upstream', null]],
     [kept(500, { error: { code: 'insufficient_quota' } }), ['server_error', '500', 'upstream', null]],
     [kept(524), ['server_error', '524', 'upstream', null]],
+    [kept(307), ['invalid', 'connect', 'upstream', null]],
   ]
   for (const [reply, told] of cases) t.strictSame(judged(reply), told, `${reply.status} ${reply.body.toString()}`)
   for (const status of [400, 401, 402, 403]) {
     t.strictSame(judged(kept(status, 'api key not valid'), false), ['client_error', null, null, null], "a caller's own credential")
   }
-  for (const status of [400, 401, 402, 403, 429, 500, 529]) t.ok(needsBody(status))
-  for (const status of [200, 404, 408, 413, 422]) t.notOk(needsBody(status))
-  t.match([200, 404, 429, 503, 500].map((status) => passedOn(status, { 'retry-after': '3' })), [
+  for (const status of [301, 302, 303, 307, 308, 400, 401, 402, 403, 429, 500, 529]) t.ok(needsBody(status))
+  for (const status of [200, 304, 404, 408, 413, 422]) t.notOk(needsBody(status))
+  t.match([200, 302, 304, 404, 429, 503, 500].map((status) => passedOn(status, { 'retry-after': '3' })), [
+    { result: 'ok', blames: null },
+    { result: 'invalid', blames: 'upstream' },
     { result: 'ok', blames: null },
     { result: 'client_error', blames: null },
     { result: 'rate_limited', blames: 'account_model', waitMs: 3_000 },
