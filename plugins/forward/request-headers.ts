@@ -120,8 +120,7 @@ export function readdress (headers: MarkedHeaders, { upstream, headers: upstream
 
 function isAmong (headers: readonly Header[], name: string): boolean {
   // A server behind may read `_` as `-`.
-  const plain = name.includes('_') ? name.replaceAll('_', '-') : name
-  return headers.some(([own]) => own === name || own === plain)
+  return headers.some(([own]) => own.length === name.length && own.replaceAll('_', '-') === name.replaceAll('_', '-'))
 }
 
 /** The caller's trace context is replaced, by us or by an instrumentation of the HTTP client. */

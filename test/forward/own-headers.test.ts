@@ -100,7 +100,7 @@ t.test('a caller cannot set a header of an upstream beside it, in another spelli
     url: upstream.url,
     credential: 's3',
     credentialHeader: 'x-main-auth',
-    headers: { 'x-org': 'ours', x_team: 'ours', 'helicone-auth': 'operators' },
+    headers: { 'x-org': 'ours', x_team: 'ours', x_cost: 'ours', 'helicone-auth': 'operators' },
   }
   const app = Fastify()
   t.teardown(() => app.close())
@@ -112,6 +112,7 @@ t.test('a caller cannot set a header of an upstream beside it, in another spelli
       authorization: `Bearer ${secret}`,
       x_org: 'canary',
       x_team: 'canary',
+      'x-cost': 'canary',
       'X_Main-Auth': 'canary',
       'x-org': 'canary',
       'helicone-auth': 'canary',
