@@ -3,7 +3,7 @@ import { readArgs } from '../args.js'
 import { CommandError, UsageError, type Io } from '../io.js'
 import { common, expiryAfter, keyOptions, labelsAfter, limitsAfter } from './options.js'
 import { keyLine, stateOf } from './show.js'
-import { checkGroup, checkPriced, onlyId, orRefuse, withStore } from './store.js'
+import { checkPriced, onlyId, orRefuse, withStore } from './store.js'
 
 export async function create (file: string, args: string[], io: Io): Promise<void> {
   const { values } = readArgs({ args, options: { ...common, ...keyOptions, id: { type: 'string' } } })
@@ -14,14 +14,13 @@ export async function create (file: string, args: string[], io: Io): Promise<voi
   }
   const key = { group, expiresAt: expiryAfter(null, values), limits: limitsAfter({}, values), label: labelsAfter(null, values) }
   await withStore(file, io, async (store, config) => {
-    checkGroup(group, config)
     checkPriced(key.limits, config)
     const inFile = config.keys?.some((other) => other.id === id) === true
     const issued = inFile ? null : await createKey(store, id, key)
     if (issued === null) throw new CommandError(`there is a key ${id} already`)
     const expired = stateOf(issued.key) === 'active' ? '' : ', and it has expired already'
     tell(issued, `key ${id} of group ${group}; its secret is not shown again${expired}:`, json, io)
-  })
+  }, group)
 }
 
 export async function rotate (file: string, args: string[], io: Io): Promise<void> {

@@ -8,9 +8,12 @@ import { ledgerPath, loadConfig, stateConfig } from '../../plugins/standalone/co
 import { openKeys, type KeyRecord, type KeyStore } from '../../plugins/state/index.js'
 import { CommandError, UsageError, type Io } from '../io.js'
 
-/** Opens the key store of the configuration for one step. Changes reach running gateways. */
-export async function withStore (file: string, io: Io, step: (store: KeyStore, config: GatewayConfig) => Promise<void>): Promise<void> {
+/** Opens the key store of the configuration for one step, unless it has no such `group`. Changes reach running gateways. */
+export async function withStore (
+  file: string, io: Io, step: (store: KeyStore, config: GatewayConfig) => Promise<void>, group?: string
+): Promise<void> {
   const config = loadConfig(file, io.env)
+  if (group !== undefined) checkGroup(group, config)
   const where = stateConfig(config)
   if (where.engine === 'memory') {
     throw new ConfigError([{

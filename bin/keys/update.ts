@@ -3,7 +3,7 @@ import { UsageError, type Io } from '../io.js'
 import { editOf, switches } from './edit.js'
 import { common, keyOptions } from './options.js'
 import { keyLine } from './show.js'
-import { checkGroup, checkPriced, keyOf, onlyId, orRefuse, withStore } from './store.js'
+import { checkPriced, keyOf, onlyId, orRefuse, withStore } from './store.js'
 
 /** Changes the named fields of a key, and no others. */
 export async function update (file: string, args: string[], io: Io): Promise<void> {
@@ -12,7 +12,6 @@ export async function update (file: string, args: string[], io: Io): Promise<voi
   const id = onlyId('update', positionals)
   if (enable && disable) throw new UsageError('--enable and --disable exclude each other')
   await withStore(file, io, async (store, config) => {
-    if (group !== undefined) checkGroup(group, config)
     const before = await keyOf(store, id, config)
     const edit = editOf(before, values)
     if (values.budget !== undefined) checkPriced({ ...before, ...edit }.limits, config)
@@ -20,7 +19,7 @@ export async function update (file: string, args: string[], io: Io): Promise<voi
     const key = isSame ? before : orRefuse(await store.update(id, edit), id, config)
     if (json) io.out(keyLine(key))
     else io.err(`key ${id} ${isSame ? 'is as it was' : 'is changed'}`)
-  })
+  }, group)
 }
 
 export async function revoke (file: string, args: string[], io: Io): Promise<void> {

@@ -1,4 +1,4 @@
-import { appendFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, appendFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import t, { type Test } from 'tap'
@@ -56,6 +56,8 @@ t.test('keys that are issued where no gateway has its state are told so', async 
   const notice = `${join(t.testdirName, 'data')} is new: a gateway whose state is in another folder does not see its keys`
   t.notMatch((await command('keys', 'create', '--config', file, '--group', 'chat')).err, 'is new')
   rmSync(join(t.testdirName, 'data'), { recursive: true })
+  t.match(await command('keys', 'create', '--config', file, '--group', 'caht'), { code: 1, err: 'llm-gateway: there is no group caht' })
+  t.notOk(existsSync(join(t.testdirName, 'data')), 'a wrong command leaves nothing')
   t.match((await command('keys', 'create', '--config', file, '--group', 'chat')).err, notice)
   t.notMatch((await command('keys', 'list', '--config', file)).err, 'is new')
 })

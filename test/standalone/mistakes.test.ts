@@ -164,6 +164,11 @@ t.test('every mistake names its path, and of values only what cannot be a secret
       'keys[0].labels.team: is not valid: it must be a text of up to 128 characters without commas, equals signs and control characters',
     ],
     [
+      'prices of a model with a ? in its name',
+      file({ rest: 'prices: { models: { "gpt-?": { input: 1 } } }' }),
+      'prices.models.gpt-?: is not valid: only * stands for what is not said',
+    ],
+    [
       'a usage store without a ledger on the disk',
       file({ rest: 'state: { engine: memory, usageStore: { url: "postgres://h/d" } }' }),
       'state.usageStore: needs an engine that keeps records on the disk: lmdb or redis',
