@@ -6,7 +6,7 @@ import { MessageChannel } from 'node:worker_threads'
 import t from 'tap'
 import { DurableThread, saveEntries, serveDurable } from '../../../plugins/state/lmdb/durable.js'
 import { openLmdb } from '../../../plugins/state/lmdb/open.js'
-import { lmdbNotes } from '../../../plugins/state/notes.js'
+import { lmdbNotes } from '../../../plugins/state/lmdb/notes.js'
 import { launch } from '../../helpers/launch.js'
 
 t.test('a thread saves what comes through its port, until it is told to end', async (t) => {

@@ -7,7 +7,7 @@ import t, { type Test } from 'tap'
 import { lmdbBalances } from '../../../plugins/state/lmdb/balances.js'
 import { lmdbKeys } from '../../../plugins/state/lmdb/keys.js'
 import { openLmdb } from '../../../plugins/state/lmdb/open.js'
-import { lmdbNotes } from '../../../plugins/state/notes.js'
+import { lmdbNotes } from '../../../plugins/state/lmdb/notes.js'
 
 const heldMs = 400
 

@@ -1,8 +1,6 @@
-/** Small texts that are remembered for a while, such as which upstream made a response, in each engine. */
-import type { Notes } from '../core/upstream/upstream.js'
-import type { Entry } from './lmdb/durable.js'
-import type { LmdbFiles } from './lmdb/open.js'
-import type { RedisLink } from './redis/link.js'
+import type { Notes } from '../../core/upstream/upstream.js'
+import type { Entry } from './durable.js'
+import type { LmdbFiles } from './open.js'
 
 /**
  * Number of other notes checked for expiry at each write: with only one, their number could grow. Checking all at once held up the event
@@ -34,14 +32,5 @@ export function lmdbNotes ({ notes, thread }: LmdbFiles, now: () => number = Dat
       const text = read(name)
       return text !== null && await thread.save([['notes', name, null]]) ? text : null
     },
-  }
-}
-
-/** Notes of all gateways that share the Redis. */
-export function redisNotes (link: RedisLink, prefix: string): Notes {
-  return {
-    read: async (name) => await link.ask(async (client) => await client.get(`${prefix}:note:${name}`)),
-    write: async (name, text, ttlMs) => { await link.ask(async (client) => await client.set(`${prefix}:note:${name}`, text, 'PX', ttlMs)) },
-    take: async (name) => await link.ask(async (client) => await client.getdel(`${prefix}:note:${name}`)),
   }
 }
