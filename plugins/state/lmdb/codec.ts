@@ -46,8 +46,17 @@ export function writeBucket ({ spent, held, amount, toldPercent, otherAmount, ot
 }
 
 export function readBucketRecord (buffer: Buffer): BucketRecord {
-  const [spent = 0, held = 0, amount = 0, toldPercent = 0, ends = 0, otherAmount = 0, otherToldPercent = 0] =
-    readNumbers(buffer, 0, buffer.length >> 3)
+  return bucketOf(bucketNumbers(buffer))
+}
+
+export function bucketNumbers (buffer: Buffer): number[] {
+  return readNumbers(buffer, 0, buffer.length >> 3)
+}
+
+/** From its numbers in the order in which it is stored. */
+export function bucketOf (
+  [spent = 0, held = 0, amount = 0, toldPercent = 0, ends = Infinity, otherAmount = 0, otherToldPercent = 0]: readonly number[]
+): BucketRecord {
   return { spent, held, amount, toldPercent, otherAmount, otherToldPercent, endsAt: ends === Infinity ? null : ends }
 }
 

@@ -18,7 +18,7 @@ export interface LmdbTables {
   readonly groups: Binary
 }
 
-/** A change that must survive a restart of the system: the numbers of an account or a bucket, null if it is gone. */
+/** A change that must survive a restart of the system: what an account has spent, or a bucket's numbers but `held`; null if it is gone. */
 export type Spent = number | number[] | null
 
 /** Where the names of what has such changes are noted. `isLess`: it may be less than noted before. */

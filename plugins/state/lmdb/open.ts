@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { Database, RootDatabase } from 'lmdb'
 import { bucketKeepMs } from '../../core/balances/buckets.js'
 import { hasDiskRoom } from './disk-room.js'
-import { writeAccount, writeBucket } from './codec.js'
+import { bucketOf, writeAccount, writeBucket } from './codec.js'
 import { openDurable, type DurableFile, type Write } from './durable-file.js'
 import { DurableThread } from './durable.js'
 import type { LmdbTables, Spent } from './group-stores.js'
@@ -110,10 +110,9 @@ function restore ({ accounts, buckets }: LmdbTables, spent: Database<Spent, stri
   for (const { key, value } of spent.getRange()) {
     if (typeof value === 'number') accounts.putSync(key, writeAccount({ spent: value, held: 0, active: 0, window: newWindow() }))
     if (!Array.isArray(value)) continue
-    const [gone = 0, amount = 0, toldPercent = 0, endsAt = Infinity, otherAmount = 0, otherToldPercent = 0] = value
-    if (endsAt + bucketKeepMs < Date.now()) continue
-    const told = { amount, toldPercent, otherAmount, otherToldPercent }
-    buckets.putSync(key, writeBucket({ spent: gone, held: 0, ...told, endsAt: endsAt === Infinity ? null : endsAt }))
+    const [gone = 0, ...others] = value
+    const bucket = bucketOf([gone, 0, ...others])
+    if ((bucket.endsAt ?? Infinity) + bucketKeepMs >= Date.now()) buckets.putSync(key, writeBucket(bucket))
   }
 }
 

@@ -1,5 +1,5 @@
 /** Notes what each account has spent in the file that survives a power failure. */
-import { readAccount, readBucketRecord } from './codec.js'
+import { bucketNumbers, readAccount } from './codec.js'
 import type { DurableThread, Entries, SpentEntry } from './durable.js'
 import type { LmdbTables, Spent, SpentNotes } from './group-stores.js'
 import { isBucketName } from './names.js'
@@ -13,8 +13,8 @@ export function spentOf ({ accounts, buckets }: Pick<LmdbTables, 'accounts' | 'b
     const found = (isBucket ? buckets : accounts).getBinaryFast(name)
     if (found === undefined) return null
     if (!isBucket) return readAccount(found).spent
-    const { spent, amount, toldPercent, endsAt, otherAmount, otherToldPercent } = readBucketRecord(found)
-    return [spent, amount, toldPercent, endsAt ?? Infinity, otherAmount, otherToldPercent]
+    const [spent = 0, , ...others] = bucketNumbers(found)
+    return [spent, ...others]
   }
 }
 
