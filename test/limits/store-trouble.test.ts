@@ -8,6 +8,7 @@ import { StoreDownError } from '../../plugins/core/balances/store-down.js'
 import type { BudgetEvent } from '../../plugins/limits/index.js'
 import { FileLedger } from '../../plugins/state/ledger/file-ledger.js'
 import { recover } from '../../plugins/state/ledger/recover.js'
+import { RecoveredSettlements } from '../../plugins/state/ledger/recovered-settlements.js'
 import { call, everyProtocol, read, secret, startGateway, watchSettled } from '../helpers/gateway.js'
 import { startUpstream, usageOf } from '../helpers/upstream.js'
 import { startRedis, withoutRedis } from '../state/redis/server.js'
@@ -336,7 +337,7 @@ t.test('what cannot reach the store to the end is settled by the next process of
   balances.mode = 'up'
   t.match(await balances.read('all'), { spent: 0, active: 1 })
   const next = new FileLedger(path)
-  t.equal(await recover(next, balances, new AbortController().signal), 1)
+  t.equal(await recover(next, balances, new AbortController().signal, new RecoveredSettlements()), 1)
   t.match(await balances.read('all'), { spent: chatTokens, held: 0, active: 0 })
 })
 

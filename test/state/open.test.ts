@@ -101,7 +101,7 @@ t.test('records are settled in batches, those of nobody are not', async (t) => {
   const balances = memoryBalances()
   const records = Array.from({ length: 250 }, (_, i) => record(`r${i}`, { late: ['group'], ...i === 7 && { key: null } }))
   const ledger = { ...memoryLedger(), unsettled: async function * () { yield * records } }
-  t.equal(await recover(ledger, balances, new AbortController().signal), 250)
+  t.equal(await recover(ledger, balances, new AbortController().signal, new RecoveredSettlements()), 250)
   t.match(await balances.read('chat'), { spent: 249 * 7 })
 })
 
@@ -109,7 +109,7 @@ t.test('a record says which of those that it charges late have a balance', async
   const balances = memoryBalances()
   const given = record('a', { late: ['key', 'group'], lateBalances: ['group'] })
   const ledger = { ...memoryLedger(), unsettled: async function * () { yield given } }
-  await recover(ledger, balances, new AbortController().signal)
+  await recover(ledger, balances, new AbortController().signal, new RecoveredSettlements())
   t.match([await balances.read('chat', String(given.key)), await balances.read('chat')], [{ spent: 0 }, { spent: 7 }])
 })
 
@@ -125,7 +125,7 @@ t.test('what a request cost is settled again, too, and in the budgets of those w
       yield * [record('held', { chargedCost: 9 }), record('late', { chargedCost: 5, ...late }), record('free', late)]
     },
   }
-  await recover(ledger, balances, new AbortController().signal)
+  await recover(ledger, balances, new AbortController().signal, new RecoveredSettlements())
   t.match(await balances.readBucket(bucket.id, 'chat'), { spent: 9, held: 0 })
   t.match(await balances.readBucket(bucket.id, 'chat', 'ci'), { spent: 5 })
 })
@@ -141,7 +141,7 @@ t.test('a store that is away is asked again until it has every charge', async (t
   }
   const alive = setInterval(() => {}, 1_000)
   t.teardown(() => clearInterval(alive))
-  t.equal(await recover(ledger, { ...memoryBalances(), settle }, new AbortController().signal), 2)
+  t.equal(await recover(ledger, { ...memoryBalances(), settle }, new AbortController().signal, new RecoveredSettlements()), 2)
   t.same(settled.sort(), ['a', 'b'])
 })
 
@@ -149,7 +149,7 @@ t.test('a store that stays away does not keep the process from its end', async (
   const ledger = { ...memoryLedger(), unsettled: async function * () { yield record('a') } }
   const settle = async (): Promise<void> => { throw new Error('away') }
   const closing = new AbortController()
-  const recovered = recover(ledger, { ...memoryBalances(), settle }, closing.signal)
+  const recovered = recover(ledger, { ...memoryBalances(), settle }, closing.signal, new RecoveredSettlements())
   closing.abort()
   await t.rejects(recovered, { name: 'AbortError' })
 })
@@ -163,7 +163,7 @@ t.test('many records that wait for a store make no warning about listeners', asy
   const ledger = { ...memoryLedger(), unsettled: async function * () { yield * records } }
   const settle = async (): Promise<void> => { throw new Error('away') }
   const closing = new AbortController()
-  const recovered = recover(ledger, { ...memoryBalances(), settle }, closing.signal)
+  const recovered = recover(ledger, { ...memoryBalances(), settle }, closing.signal, new RecoveredSettlements())
   for (let turn = 0; turn < 3; turn += 1) await new Promise(setImmediate)
   closing.abort()
   await t.rejects(recovered, { name: 'AbortError' })
@@ -182,7 +182,7 @@ t.test('an end that comes while the ledger is still read is told once, to who wa
     },
   }
   const settle = async (): Promise<void> => { throw new Error('away') }
-  await t.rejects(recover(ledger, { ...memoryBalances(), settle }, closing.signal), { name: 'AbortError' })
+  await t.rejects(recover(ledger, { ...memoryBalances(), settle }, closing.signal, new RecoveredSettlements()), { name: 'AbortError' })
 })
 
 t.test('a record that the store refuses is told, and holds up none behind it; one that is away is waited for', async (t) => {

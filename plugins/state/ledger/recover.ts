@@ -13,16 +13,12 @@ export interface RecoveryListeners {
   readonly onLost: LostListener
 }
 
-const nobody: RecoveryListeners = { onSettled: ignore, onLost: ignore }
-
-function ignore (): void {}
-
 /**
  * Settles again what killed processes recorded last. What was settled already stays as it is, because a settlement counts once. A store
  * that is away is asked again until it is back, or until `closing`, which rejects. Records that it refuses are put aside.
  */
 export async function recover (
-  ledger: Ledger, balances: Balances, closing: AbortSignal, listeners: RecoveryListeners = nobody
+  ledger: Ledger, balances: Balances, closing: AbortSignal, listeners: RecoveryListeners
 ): Promise<number> {
   // Each record that waits for its next try adds a listener; Node warns beyond ten.
   setMaxListeners(0, closing)
