@@ -7,22 +7,17 @@ import type { Check, Kind } from './check.js'
 import { checks } from './checks/index.js'
 import { missingEndpoints, NotApplicable, without } from './endpoints.js'
 import { FarSide } from './far-side.js'
-import { UsageError } from '../io.js'
+import { UsageError, type Io } from '../io.js'
 import { needs } from './needs.js'
 import { readOptions, usage, type Options } from './options.js'
 import { holdsFor } from './profiles.js'
 import { junit, resultOf, table, tally, type Result } from './report.js'
 import { createSubject } from './subject.js'
 
-export interface Io {
-  /** Prints a line of the result. */
-  readonly out: (line: string) => void
-  /** Prints a line of progress. */
-  readonly err: (line: string) => void
-}
+type Output = Pick<Io, 'out' | 'err'>
 
 /** Runs the kit. Resolves with the exit code: 0 nothing failed, 1 a check failed, 2 the command line is wrong. */
-export async function run (args: readonly string[], io: Io): Promise<number> {
+export async function run (args: readonly string[], io: Output): Promise<number> {
   if (args.some((arg) => arg === '--help' || arg === '-h')) {
     io.out(usage)
     return 0
@@ -36,7 +31,7 @@ export async function run (args: readonly string[], io: Io): Promise<number> {
   }
 }
 
-async function runChecks (options: Options, io: Io): Promise<number> {
+async function runChecks (options: Options, io: Output): Promise<number> {
   const chosen = checks.filter(({ number }) => options.only.length === 0
     ? holdsFor(options.profile, number)
     : options.only.includes(number))
@@ -58,7 +53,7 @@ async function runChecks (options: Options, io: Io): Promise<number> {
   return await report(options, results, io)
 }
 
-async function report (options: Options, results: readonly Result[], io: Io): Promise<number> {
+async function report (options: Options, results: readonly Result[], io: Output): Promise<number> {
   const counts = tally(results)
   for (const line of table(results)) io.out(line)
   io.out(`${counts.pass} passed, ${counts.fail} failed, ${counts['n/a']} not applicable`)

@@ -3,23 +3,18 @@ import { didYouMean } from '../../plugins/core/config/did-you-mean.js'
 import type { Outcome } from '../../plugins/core/types.js'
 import { protocolNames } from '../../plugins/protocols/index.js'
 import type { LedgerRecord } from '../../plugins/state/types.js'
+import type { UsageQuestion as Question } from '../../plugins/state/usage-store/reader.js'
 import { UsageError } from '../io.js'
 import type { Calendar } from './calendar.js'
 import type { Dimension } from './dimensions.js'
 import type { Sums } from './sums.js'
 
-const filters = ['group', 'key', 'model', 'protocol', 'outcome'] as const
+export type { Question }
 
 /** Every given filter must match; of several values of one, any. */
-export type Wanted = Readonly<Record<typeof filters[number], readonly string[]>>
+export type Wanted = Question['wanted']
 
-export interface Question {
-  /** Milliseconds since the epoch; inclusive. */
-  readonly from: number
-  /** Exclusive. */
-  readonly to: number
-  readonly wanted: Wanted
-}
+const filters = ['group', 'key', 'model', 'protocol', 'outcome'] as const
 
 export interface Source {
   /** All records, in batches. */

@@ -6,7 +6,7 @@ import { readUsageStore, type UsageStoreConfig } from './options.js'
 import { recordOf, type StoredRow } from './rows.js'
 
 /** A time range, and for some fields the values of which one must match. */
-interface UsageQuestion {
+export interface UsageQuestion {
   /** Milliseconds since the epoch; inclusive. */
   readonly from: number
   /** Exclusive. */
