@@ -1,9 +1,9 @@
 import type { ModelCall } from '../core/call/model-call.js'
 import { DenseList } from '../core/dense-list.js'
 import type { Group, Key } from '../core/types.js'
-import type { Amounts, Balances, Decision, HoldAsk, Parties, Reached, Settlement } from '../core/balances/types.js'
+import type { Amounts, Decision, HoldAsk, Parties, Reached, Settlement } from '../core/balances/types.js'
 import { currentBuckets } from './budgets.js'
-import { Outage, type Answer } from './outage.js'
+import type { Answer, Outage } from './outage.js'
 import type { Outbox } from './outbox.js'
 import { Remaining } from './remaining.js'
 import type { StoreSide } from './store-side.js'
@@ -12,28 +12,24 @@ import { owesNothing, Ticket, type Owed } from './ticket.js'
 const renewAtOnce = 500
 const nothing: Amounts = { tokens: 0, cost: 0 }
 
-interface AdmissionListeners {
-  /** The store cannot answer, and why. */
-  readonly onTrouble: (error: unknown) => void
-  /** Budgets have reached a share because their amount was changed. */
-  readonly onReached: (parties: Parties, reached: readonly Reached[]) => void
-}
+/** Called for budgets that have reached a share because their amount was changed. */
+type ReachedListener = (parties: Parties, reached: readonly Reached[]) => void
 
 /** The life of a request's ticket: begun, held at the store, settled. */
 export class Admission {
   readonly remaining: Remaining
-  readonly #balances: Balances
+  readonly #side: StoreSide
   readonly #outbox: Outbox
   readonly #outage: Outage
   readonly #tickets = new DenseList<Ticket>()
-  readonly #listeners: AdmissionListeners
+  readonly #onReached: ReachedListener
 
-  constructor (side: StoreSide, outbox: Outbox, leasePercent: number, listeners: AdmissionListeners) {
+  constructor (side: StoreSide, outbox: Outbox, outage: Outage, onReached: ReachedListener) {
     this.remaining = new Remaining(side.lastKnown)
-    this.#balances = side.balances
+    this.#side = side
     this.#outbox = outbox
-    this.#outage = new Outage(leasePercent, this.remaining, side, listeners.onTrouble)
-    this.#listeners = listeners
+    this.#outage = outage
+    this.#onReached = onReached
   }
 
   /** No request holds anything. */
@@ -72,7 +68,7 @@ export class Admission {
     if (parties.groupLimits.concurrency === undefined && parties.keyLimits.concurrency === undefined) return
     lease?.balances.leave(id, parties.group)
     // A settlement follows, and frees the place too.
-    Promise.resolve(this.#balances.leave(id, parties.group)).catch(() => {})
+    Promise.resolve(this.#side.balances.leave(id, parties.group)).catch(() => {})
   }
 
   /** The request is over, and what it used is known. Resolves as `Outbox.send` does. */
@@ -81,7 +77,7 @@ export class Admission {
     this.#close(ticket)
     if (!ticket.entered) return
     lease?.balances.settle(settlementOf(ticket, used, owesNothing))
-    if (lease === null) this.remaining.giveBack(parties, { tokens: tokens - used.tokens, cost: cost - used.cost })
+    if (lease === null) this.#side.lastKnown.giveBack(parties, { tokens: tokens - used.tokens, cost: cost - used.cost })
     const sent = this.#outbox.send(settlementOf(ticket, used, ticket.owed))
     if (lease !== null) Promise.resolve(sent).then(() => lease.requests.delete(id))
     return sent
@@ -97,7 +93,7 @@ export class Admission {
     }
     for (const [group, ids] of byGroup) {
       try {
-        while (ids.length > 0) await this.#balances.renew(group, ids.splice(0, renewAtOnce))
+        while (ids.length > 0) await this.#side.balances.renew(group, ids.splice(0, renewAtOnce))
       } catch {}
     }
   }
@@ -140,7 +136,7 @@ export class Admission {
   /** A store of the host's may throw instead of returning a promise that rejects. */
   #held (ask: HoldAsk): Decision | Promise<Decision> {
     try {
-      return this.#balances.hold(ask)
+      return this.#side.balances.hold(ask)
     } catch (error) {
       return Promise.reject(error)
     }
@@ -154,7 +150,7 @@ export class Admission {
       ticket.tokens = 0
       ticket.cost = 0
     }
-    if (decision.reached !== undefined) this.#listeners.onReached(ticket.parties, decision.reached)
+    if (decision.reached !== undefined) this.#onReached(ticket.parties, decision.reached)
     this.#outage.over()
     return decision
   }

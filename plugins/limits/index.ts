@@ -18,6 +18,7 @@ import { Gate } from './gate.js'
 import { refuseUnpriced } from './priced-budgets.js'
 import { Later } from './later.js'
 import { readOptions, type LimitsOptions } from './options.js'
+import { Outage } from './outage.js'
 import { Outbox } from './outbox.js'
 import type { Remaining } from './remaining.js'
 import { Reread } from './reread.js'
@@ -47,10 +48,8 @@ async function registerLimits (app: FastifyInstance, options: LimitsOptions): Pr
   const warn = budgetWarnings(() => gateway.recorder, app.log, rules.onBudget)
   const side = storeSideOf(balances)
   const outbox = new Outbox(side.backlog, { onLost, onSettled: warn })
-  const admission = new Admission(side, outbox, rules.leasePercent, {
-    onTrouble: (err) => writeLog(app.log, 'error', { err }, 'the limit store cannot answer'),
-    onReached: warn,
-  })
+  const outage = new Outage(rules.leasePercent, side, (err) => writeLog(app.log, 'error', { err }, 'the limit store cannot answer'))
+  const admission = new Admission(side, outbox, outage, warn)
   const currency = (): string => gateway.pricing?.currency ?? ''
   enforce(app, new Gate(rules, admission, gateway))
   const later = new Later(side.unwritten, () => gateway.notes, (err) => {

@@ -1,7 +1,6 @@
 import { StoreDownError } from '../core/balances/store-down.js'
 import type { Decision, HoldAsk } from '../core/balances/types.js'
 import { Lease } from './lease.js'
-import type { Remaining } from './remaining.js'
 import type { StoreSide } from './store-side.js'
 import type { Ticket } from './ticket.js'
 
@@ -13,14 +12,12 @@ const tellEveryMs = 10_000
 /** What happens to a request while the store is away: it is refused, or its group spends a share of its limits in this process. */
 export class Outage {
   readonly #leasePercent: number
-  readonly #remaining: Remaining
   readonly #side: StoreSide
   readonly #onTrouble: (error: unknown) => void
   #toldAt = -Infinity
 
-  constructor (leasePercent: number, remaining: Remaining, side: StoreSide, onTrouble: (error: unknown) => void) {
+  constructor (leasePercent: number, side: StoreSide, onTrouble: (error: unknown) => void) {
     this.#leasePercent = leasePercent
-    this.#remaining = remaining
     this.#side = side
     this.#onTrouble = onTrouble
   }
@@ -42,8 +39,8 @@ export class Outage {
 
   /** A request that began with a lease stays with it, even if the store is back. */
   askLease (lease: Lease, { parties }: Ticket, ask: HoldAsk): Decision | Promise<Decision> {
-    const remaining = this.#remaining
-    return lease.hold(ask, remaining.left(parties), (bucket) => remaining.budgets.left(parties.group, bucket))
+    const { lastKnown } = this.#side
+    return lease.hold(ask, lastKnown.left(parties), (bucket) => lastKnown.leftIn(parties.group, bucket))
   }
 
   /** The store answers (in a cluster, perhaps another node of it). Once it has all that the lease spent, the lease ends. */

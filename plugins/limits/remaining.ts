@@ -1,16 +1,16 @@
 import type { GaugeSample } from '../core/recorder.js'
-import type { Amounts, Left, Parties, LimitRefusal } from '../core/balances/types.js'
-import { LastKnown, type KnownBalance } from './last-known.js'
+import type { Left, Parties, LimitRefusal } from '../core/balances/types.js'
+import type { KnownBalance, LastKnown } from './last-known.js'
 import { RemainingBudgets } from './remaining-budgets.js'
 
-/** What was left of each balance when the store last answered: for the gauge of an app, and for leases while the store is away. */
+/** What was left of each balance when the store last answered: noted for all apps, and shown by the gauge of one. */
 export class Remaining {
   readonly budgets: RemainingBudgets
   readonly #lastKnown: LastKnown
   /** Those that this app has asked for: its gauge shows no others. */
   readonly #groups = new Map<string, KnownBalance>()
 
-  constructor (lastKnown = new LastKnown()) {
+  constructor (lastKnown: LastKnown) {
     this.#lastKnown = lastKnown
     this.budgets = new RemainingBudgets(lastKnown)
   }
@@ -46,23 +46,8 @@ export class Remaining {
     return known
   }
 
-  /** A hold ended, and what it did not use is free again. */
-  giveBack (parties: Parties, amounts: Amounts): void {
-    const { group, key } = parties
-    const { tokens } = amounts
-    if (parties.groupBuckets !== undefined) this.budgets.giveBack(parties, amounts)
-    const balance = this.#lastKnown.groups.get(group)
-    if (balance !== undefined) balance.left += tokens
-    const known = this.#lastKnown.ofKey(group, key)
-    if (known !== undefined) known.left += tokens
-  }
-
   tells (group: string): boolean {
     return this.#groups.has(group) || this.budgets.tells(group)
-  }
-
-  left ({ group, key }: Parties): Left {
-    return { group: this.#lastKnown.groups.get(group)?.left ?? null, key: this.#lastKnown.ofKey(group, key)?.left ?? null }
   }
 
   samples (): GaugeSample[] {

@@ -5,6 +5,7 @@ import type { Group, Key, Limits } from '../../plugins/core/types.js'
 import { StoreDownError } from '../../plugins/core/balances/store-down.js'
 import { Admission } from '../../plugins/limits/admission.js'
 import { Lease } from '../../plugins/limits/lease.js'
+import { Outage } from '../../plugins/limits/outage.js'
 import { Outbox } from '../../plugins/limits/outbox.js'
 import { StoreSide } from '../../plugins/limits/store-side.js'
 import { ticketOf, type Ticket } from '../../plugins/limits/ticket.js'
@@ -29,7 +30,9 @@ function groupOf (onStoreFailure: Group['onStoreFailure']): Group {
   }
 }
 
-const unheard = { onTrouble: () => {}, onReached: () => {} }
+function admissionOf (side: StoreSide, outbox = new Outbox(side.backlog, { onLost: () => {} })): Admission {
+  return new Admission(side, outbox, new Outage(10, side, () => {}), () => {})
+}
 
 /** Limits in front of a store that can be taken away. */
 function desk (onStoreFailure: Group['onStoreFailure'], maxWaiting = 100): Desk {
@@ -49,7 +52,7 @@ function desk (onStoreFailure: Group['onStoreFailure'], maxWaiting = 100): Desk 
   }
   const side = new StoreSide(balances, { maxWaiting, retryMs: 5 })
   const outbox = new Outbox(side.backlog, { onLost: () => {}, onSettled: () => {} })
-  const admission = new Admission(side, outbox, 10, unheard)
+  const admission = admissionOf(side, outbox)
   const group = groupOf(onStoreFailure)
   const made: Desk = {
     admission,
@@ -76,7 +79,7 @@ function desk (onStoreFailure: Group['onStoreFailure'], maxWaiting = 100): Desk 
 t.test('a store that throws at once is away like one whose promise rejects', async (t) => {
   for (const [onStoreFailure, expected] of [['closed', 'store down'], ['local', 'ok']] as const) {
     const side = new StoreSide({ ...memoryBalances(), hold: () => { throw new Error('away') } }, { maxWaiting: 1, retryMs: 5 })
-    const admission = new Admission(side, new Outbox(side.backlog, { onLost: () => {} }), 10, unheard)
+    const admission = admissionOf(side)
     const answer = await admission.enter(admission.begin(requestTo('/v1/chat/completions'), key, groupOf(onStoreFailure), 'USD'))
     t.equal(answer === 'store down' ? answer : answer.ok && 'ok', expected)
   }
@@ -188,7 +191,7 @@ t.test('a group that cannot be renewed keeps no other from it', async (t) => {
     },
   }
   const side = new StoreSide(balances)
-  const admission = new Admission(side, new Outbox(side.backlog, { onLost: () => {} }), 10, unheard)
+  const admission = admissionOf(side)
   for (const id of ['odd', 'all', 'more', 'all', 'all']) {
     const limits = { concurrency: 1 }
     const group: Group = { id, protocols: new Set(), thirdParty: true, upstream: null, models: null, limits, onStoreFailure: 'local' }
@@ -217,13 +220,13 @@ async function letIn (limits: Partial<HoldAsk>, tokens: number, lefts: readonly 
 t.test('what is left is known after each answer and each end: a share is a part of it', async (t) => {
   const balances = memoryBalances()
   const side = new StoreSide(balances)
-  const admission = new Admission(side, new Outbox(side.backlog, { onLost: () => {} }), 10, unheard)
+  const admission = admissionOf(side)
   const limits: Limits = { balance: 100, budgets: [{ cost: 1, period: 'total' }] }
   const group = { ...groupOf('local'), limits }
   const begin = (): Ticket => admission.begin(requestTo('/v1/chat/completions'), key, group, 'USD')
   const left = ({ parties }: Ticket): unknown => {
     const [bucket] = parties.groupBuckets ?? []
-    return [admission.remaining.left(parties).group, bucket && admission.remaining.budgets.left('all', bucket)]
+    return [side.lastKnown.left(parties).group, bucket && side.lastKnown.leftIn('all', bucket)]
   }
   const ticket = begin()
   await admission.hold(ticket, { tokens: 30, cost: 3e8 }, { tokens: 5, cost: 1e8 })

@@ -13,15 +13,16 @@ t.test('a budget that nothing is known of has its whole amount left', async (t) 
   t.strictSame(readBucketId('cost:EUR day Europe/Berlin 2027-01-31'), { ...berlin, currency: 'EUR' })
   t.strictSame(readBucketId('cost day Europe/Berlin 2027-01-31'), { ...berlin, currency: null }, 'as in records of older versions')
   t.equal(readBucketId('cost never').period, 'total')
-  const budgets = new RemainingBudgets(new LastKnown())
+  const lastKnown = new LastKnown()
+  const budgets = new RemainingBudgets(lastKnown)
   const bucket: Bucket = { id: 'tokens day UTC 2027-01-31', unit: 'tokens', amount: 10, endsAt: 0 }
   const parties = { group: 'g', groupLimits: {}, groupBuckets: [bucket], key: 'k', keyLimits: {} }
-  t.equal(budgets.left('g', bucket), 10)
+  t.equal(lastKnown.leftIn('g', bucket), 10)
   budgets.note(parties, { group: null, key: null, buckets: [4] })
-  t.equal(budgets.left('g', bucket), 4)
+  t.equal(lastKnown.leftIn('g', bucket), 4)
   budgets.note({ ...parties, groupBuckets: [{ ...bucket, amount: 7 }] }, { group: null, key: null })
-  t.equal(budgets.left('g', bucket), 7, 'all of it where the store does not tell')
-  t.equal(budgets.left('g', { ...bucket, id: 'tokens day UTC 2027-02-01' }), 10, 'of another period')
+  t.equal(lastKnown.leftIn('g', bucket), 7, 'all of it where the store does not tell')
+  t.equal(lastKnown.leftIn('g', { ...bucket, id: 'tokens day UTC 2027-02-01' }), 10, 'of another period')
 })
 
 t.test('a lease is a share of every limit', async (t) => {
@@ -64,21 +65,22 @@ t.test('a lease is a share of every limit', async (t) => {
 })
 
 t.test('what is left is known of groups and keys that have a balance', async (t) => {
-  const remaining = new Remaining()
+  const lastKnown = new LastKnown()
+  const remaining = new Remaining(lastKnown)
   const parties = { group: 'g', groupLimits: { balance: 100 }, key: 'k', keyLimits: { balance: 50 } }
-  t.same(remaining.left(parties), { group: null, key: null })
-  remaining.giveBack(parties, { tokens: 5, cost: 0 })
+  t.same(lastKnown.left(parties), { group: null, key: null })
+  lastKnown.giveBack(parties, { tokens: 5, cost: 0 })
   remaining.note({ ...parties, groupLimits: {}, keyLimits: {} }, { group: null, key: null })
   remaining.note(parties, { group: null, key: null })
   t.same(remaining.samples(), [])
   remaining.note(parties, { group: 40, key: 20 })
-  remaining.giveBack(parties, { tokens: 10, cost: 0 })
-  t.same(remaining.left(parties), { group: 50, key: 30 })
+  lastKnown.giveBack(parties, { tokens: 10, cost: 0 })
+  t.same(lastKnown.left(parties), { group: 50, key: 30 })
   remaining.note({ ...parties, group: 'none', groupLimits: { balance: 0 } }, { group: -1, key: null })
   t.same(remaining.samples(), [{ labels: { group: 'g' }, value: 0.5 }, { labels: { group: 'none' }, value: 0 }])
 })
 
-t.test('an app knows what another one of the same store heard last, and tells only what it asked for', (t) => {
+t.test('what is left is the last that any app of a store heard, and each tells only what it asked for', (t) => {
   const lastKnown = new LastKnown()
   const [before, after] = [new Remaining(lastKnown), new Remaining(lastKnown)]
   const bucket = { id: 'tokens day UTC 2027-01-01', unit: 'tokens', amount: 10, endsAt: null } as const
@@ -86,31 +88,32 @@ t.test('an app knows what another one of the same store heard last, and tells on
     group: 'g', groupLimits: { balance: 100 }, groupBuckets: [bucket], key: 'k', keyLimits: { balance: 50 }, keyBuckets: undefined,
   }
   before.note(parties, { group: 40, key: 20, buckets: [4] })
-  t.same(after.left(parties), { group: 40, key: 20 })
-  t.equal(after.budgets.left('g', { ...bucket }), 4)
+  t.same(lastKnown.left(parties), { group: 40, key: 20 })
+  t.equal(lastKnown.leftIn('g', { ...bucket }), 4)
   t.same([after.samples(), after.budgets.samples()], [[], []])
   after.note({ ...parties, groupBuckets: [{ ...bucket }] }, { group: 30, key: 10, buckets: [3] })
-  t.same(before.left(parties), { group: 30, key: 10 })
-  t.equal(before.budgets.left('g', bucket), 3)
+  t.same(lastKnown.left(parties), { group: 30, key: 10 })
+  t.equal(lastKnown.leftIn('g', bucket), 3)
   t.same(after.samples(), [{ labels: { group: 'g' }, value: 0.3 }])
   t.same(after.budgets.samples(), [{ labels: { group: 'g', period: 'day' }, value: 0.3 }])
   t.end()
 })
 
 t.test('what a refusal tells is left is known, too, and what a hold gives back', (t) => {
-  const remaining = new Remaining()
+  const lastKnown = new LastKnown()
+  const remaining = new Remaining(lastKnown)
   const bucket = { id: 'tokens day UTC 2027-01-01', unit: 'tokens', amount: 10, endsAt: null } as const
   const parties: Parties = {
     group: 'g', groupLimits: { balance: 100 }, groupBuckets: [bucket], key: 'k', keyLimits: { balance: 50 }, keyBuckets: [bucket],
   }
   const refused = (limit: LimitName, scope: Scope, free: number, id: string = bucket.id): unknown[] => {
     remaining.noteRefused(parties, { ok: false, limit, scope, bucket: id, allowed: 100, free, retryAfterMs: 0 })
-    const { group, key } = remaining.left(parties)
-    return [group, key, remaining.budgets.left('g', bucket)]
+    const { group, key } = lastKnown.left(parties)
+    return [group, key, lastKnown.leftIn('g', bucket)]
   }
   const giveBack = (groupBuckets: readonly Bucket[]): unknown => {
-    remaining.giveBack({ ...parties, groupBuckets }, { tokens: 4, cost: 9 })
-    return [remaining.left(parties).group, remaining.budgets.left('g', bucket)]
+    lastKnown.giveBack({ ...parties, groupBuckets }, { tokens: 4, cost: 9 })
+    return [lastKnown.left(parties).group, lastKnown.leftIn('g', bucket)]
   }
   t.same(refused('requests', 'group', 1), [null, null, 10])
   t.same(refused('balance', 'group', 7), [7, null, 10])
@@ -123,6 +126,6 @@ t.test('what a refusal tells is left is known, too, and what a hold gives back',
   t.same(giveBack([next]), [15, 6], 'a request of another day gives nothing back to this one')
   const other = { ...bucket, id: 'tokens month UTC 2027-01' }
   remaining.note({ ...parties, groupBuckets: [next, other] }, { group: null, key: null, buckets: [1, 8, 9] })
-  t.same([remaining.budgets.left('g', next), remaining.budgets.left('g', other)], [8, 9], 'each budget, in its newest period')
+  t.same([lastKnown.leftIn('g', next), lastKnown.leftIn('g', other)], [8, 9], 'each budget, in its newest period')
   t.end()
 })

@@ -1,6 +1,7 @@
 import t from 'tap'
 import type { Group, Limits } from '../../plugins/core/types.js'
 import { currentBuckets } from '../../plugins/limits/budgets.js'
+import { LastKnown } from '../../plugins/limits/last-known.js'
 import { Remaining } from '../../plugins/limits/remaining.js'
 import { Reread } from '../../plugins/limits/reread.js'
 import { memoryBalances, type Balances } from '../../plugins/state/index.js'
@@ -45,7 +46,7 @@ t.test('and every 15 seconds what is left then', async (t) => {
 
 t.test('what other processes spend and give back is told, of some groups at a time', async (t) => {
   const balances = memoryBalances()
-  const remaining = new Remaining()
+  const remaining = new Remaining(new LastKnown())
   const groups = [groupOf('free', {}), ...Array.from({ length: 60 }, (_, n) => groupOf(`g${n}`, limits))]
   const reread = new Reread(balances, remaining, () => ({ groups, keys: [] }), () => '')
   await spend(balances, 'g0', 'a', 20)
@@ -66,7 +67,7 @@ t.test('what other processes spend and give back is told, of some groups at a ti
 })
 
 t.test('of very many groups only the first are told before anybody asks for them', async (t) => {
-  const remaining = new Remaining()
+  const remaining = new Remaining(new LastKnown())
   const groups = Array.from({ length: 160 }, (_, n) => groupOf(`g${n}`, n % 2 === 0 ? limits : { budgets: limits.budgets }))
   const reread = new Reread(memoryBalances(), remaining, () => ({ groups, keys: [] }), () => '')
   const told = (): number => new Set([...remaining.samples(), ...remaining.budgets.samples()].map(({ labels }) => labels['group'])).size
@@ -82,7 +83,7 @@ t.test('of very many groups only the first are told before anybody asks for them
 })
 
 t.test('a store that cannot answer changes nothing', async (t) => {
-  const remaining = new Remaining()
+  const remaining = new Remaining(new LastKnown())
   remaining.noteGroup('g', 100, 7)
   const down: Balances = { ...memoryBalances(), read: async () => { throw new Error('down') } }
   await new Reread(down, remaining, () => ({ groups: [groupOf('g', limits)], keys: [] }), () => '').some()
