@@ -63,6 +63,15 @@ for (const engine of engines) {
       t.same(await both(), [{ spent: 12, held: 0 }, { spent: 9, held: 0 }])
     })
 
+    t.test('have room for the last unit, and with none of it for nobody, whatever is asked for', async (t) => {
+      const last = async (id: string, cost: number): Promise<Decision> =>
+        await balances.hold(ask({ id, cost, groupBuckets: [bucket('last', 2)] }))
+      t.match(await last('n1', 1), { ok: true })
+      t.match(await last('n2', 2), { ok: false, free: 1 })
+      t.match(await last('n3', 1), { ok: true, left: { buckets: [0] } })
+      t.match(await last('n4', 0), { ok: false, free: 0 })
+    })
+
     t.test('tell once what is reached, whichever process made them reach it', async (t) => {
       const reached: Reached[] = []
       const spend = async (id: string, cost: number, amount = 100): Promise<void> => {
@@ -138,6 +147,10 @@ for (const engine of engines) {
         const groupBuckets = [{ ...bucket('told after', amount), formerId: 'told before' }]
         t.notMatch(await other.hold(ask({ id, cost: 1, groupBuckets })), { reached: [{}] })
       }
+      await balances.hold(ask({ id: 'f5', cost: 1, groupBuckets: [bucket('same before', 100)] }))
+      t.match(await balances.settle({ ...settled, id: 'f5', cost: 60 }), [{ percent: 50 }])
+      await other.hold(ask({ id: 'f6', cost: 1, groupBuckets: [{ ...bucket('same after', 100), formerId: 'same before' }] }))
+      t.same(await other.settle({ ...settled, id: 'f6', cost: 1 }), [], 'nor where the amount stays as it was')
     })
 
     t.test('tell it once while a reload goes on, and two processes have two amounts', async (t) => {
