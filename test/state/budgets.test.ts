@@ -279,6 +279,12 @@ for (const engine of engines) {
       await other.hold(ask({ id: 'then', cost: 1, groupBuckets: [bucket('day 5', 100)] }))
       t.same(await balances.readBucket('day 1', 'chat'), { spent: 0, held: 0 })
       t.same(await balances.readBucket('ever', 'chat'), { spent: 9, held: 0 })
+      await balances.hold(ask({ id: 'long', cost: 5, groupBuckets: [bucket('day 5', 100)] }))
+      clock.now += 4 * day
+      await balances.renew('chat', ['long'])
+      await other.hold(ask({ id: 'last', cost: 1, groupBuckets: [bucket('day 9', 100)] }))
+      await balances.settle({ ...settled, id: 'long', cost: 7 })
+      t.same(await other.readBucket('day 5', 'chat'), { spent: 0, held: 0 }, 'nor do they come back for who was in one until now')
     })
   })
 }

@@ -22,11 +22,9 @@ local function int (n) return string.format('%.0f', n) end
 local function suffix (scope, key) if scope == 'group' then return '' end return ':' .. key end
 
 local function load (id)
-  local packed = redis.call('HGET', H, id)
-  if not packed then return end
-  -- What cannot be read is none, or it would be met at every sweep.
-  local ok, hold = pcall(cmsgpack.unpack, packed)
-  if ok and type(hold) == 'table' then return hold end
+  -- What is not there is none, and so is what cannot be read, or it would be met at every sweep.
+  local _, hold = pcall(cmsgpack.unpack, redis.call('HGET', H, id))
+  if type(hold) == 'table' then return hold end
 end
 local function save (id, hold, deadline)
   redis.call('HSET', H, id, cmsgpack.pack(hold))
@@ -70,7 +68,7 @@ local function sweep ()
     else
       for _, scope in ipairs(hold.scopes) do move(scope, hold.key, spentOf(hold, scope, hold.floor), -hold.tokens, -hold.active) end
       charge(hold, hold.floor, hold.costFloor)
-      hold.tokens, hold.cost, hold.active, hold.state = hold.floor, hold.costFloor, 0, 'closed'
+      hold.tokens, hold.cost, hold.state = hold.floor, hold.costFloor, 'closed'
       save(id, hold, now + REMEMBER)
     end
   end

@@ -70,10 +70,8 @@ local function stranger (a, late)
   end
   for at = 8 + 2 * late, #a, 6 do
     local bucket = openBucket(a[at], a[2], a[at + 1], tonumber(a[at + 3]), a[at + 4], a[at + 5])
-    if bucket.isNew then
-      makeBucket(bucket)
-      saveBucket(bucket)
-    end
+    makeBucket(bucket)
+    saveBucket(bucket)
     hold.buckets[#hold.buckets + 1] = { scope = a[at], id = a[at + 1], unit = a[at + 2] }
   end
   return hold
@@ -95,7 +93,7 @@ steps.settle = function (a)
     drop(id)
     return told
   end
-  hold.tokens, hold.cost, hold.active, hold.state, hold.settled = tokens, cost, 0, 'closed', true
+  hold.tokens, hold.cost, hold.state, hold.settled = tokens, cost, 'closed', true
   save(id, hold, now + REMEMBER)
   return told
 end
