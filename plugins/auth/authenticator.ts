@@ -4,6 +4,7 @@ import { gatewayError, type GatewayError } from '../core/errors/gateway-error.js
 import type { ConfiguredParties } from '../core/money/budget-status.js'
 import type { Gateway } from '../core/gateway.js'
 import type { ModelCall } from '../core/call/model-call.js'
+import { withDefaults } from '../core/config/options.js'
 import { reasonOf } from '../core/balances/store-down.js'
 import type { Group, Key, KeyChange } from '../core/types.js'
 import { withTimeout } from '../core/with-timeout.js'
@@ -15,7 +16,7 @@ import { readGroups } from './groups.js'
 import { KeyCache, type Load } from './key-cache.js'
 import { digestOf, readKeys } from './keys.js'
 import { toKey } from './lookup.js'
-import { checkAuthOptions, type AuthOptions } from './options.js'
+import { cacheDefaults, checkAuthOptions, type AuthOptions } from './options.js'
 
 /** Decides who calls; without a promise if the key is in memory. */
 export class Authenticator {
@@ -28,14 +29,15 @@ export class Authenticator {
   readonly #failures: FailureBudget | null
 
   constructor (options: AuthOptions, gateway: Gateway) {
-    const cacheOptions = checkAuthOptions(options)
+    checkAuthOptions(options)
     this.#options = options
     this.#gateway = gateway
     this.#groups = readGroups(options.groups)
     this.#fixedKeys = readKeys(options.keys ?? [], this.#groups)
+    const cacheOptions = withDefaults(cacheDefaults, options.cache ?? {})
     this.#cache = new KeyCache(cacheOptions, (result, seconds) => gateway.recorder.keyLookedUp(result, seconds))
     this.#optional = new Set(options.optionalSources)
-    this.#failures = options.failures ? new FailureBudget({ maxAddresses: 10_000, ...options.failures }) : null
+    this.#failures = options.failures ? new FailureBudget(options.failures) : null
   }
 
   /** Some group has an upstream of its own. */

@@ -9,7 +9,7 @@ export interface FailureOptions {
    * Addresses that are remembered, the most recent ones.
    * @defaultValue 10,000
    */
-  maxAddresses: number
+  maxAddresses?: number
 }
 
 /** Who sent a key. */
@@ -36,7 +36,7 @@ export class FailureBudget {
   /** Pairs of network and key that were right. Only right keys get in, so that no flood evicts others. */
   readonly #right: LRUCache<string, true>
 
-  constructor ({ perMinute, maxAddresses }: FailureOptions) {
+  constructor ({ perMinute, maxAddresses = 10_000 }: FailureOptions) {
     this.#perMinute = perMinute
     this.#budgets = new LRUCache({ max: maxAddresses })
     this.#right = new LRUCache({ max: maxAddresses })

@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify'
-import { checkChoice, checkMethods, checkNames, checkOptions, checkTexts, OptionError, withDefaults } from '../core/config/options.js'
+import { checkChoice, checkMethods, checkNames, checkOptions, checkTexts, OptionError } from '../core/config/options.js'
 import { isObject } from '../core/body/json-object.js'
 import { families, type FamilyName, type OptionalSource } from '../protocols/index.js'
 import type { Key, KeyChange, Labels, Limits } from '../core/types.js'
@@ -69,7 +69,7 @@ export interface AuthOptions<Target extends string = string> {
    * `request.ip`: behind a proxy, set Fastify's `trustProxy`. Each process has budgets of its own.
    * @defaultValue false: no bound
    */
-  failures?: (Pick<FailureOptions, 'perMinute'> & Partial<FailureOptions>) | false
+  failures?: FailureOptions | false
   /**
    * What to do with two different credentials in one request: the family's `first` source wins and the conflict is counted, or `reject`.
    * @defaultValue `first`
@@ -94,11 +94,12 @@ export interface AuthOptions<Target extends string = string> {
   versions?: Partial<Record<FamilyName, string[]>>
 }
 
-const cacheDefaults: KeyCacheOptions = {
+export const cacheDefaults: KeyCacheOptions = {
   max: 10_000, ttlMs: 30_000, negativeMax: 1_000, negativeTtlMs: 5_000, staleMs: 300_000, maxLoads: 256, maxLoadsPerSecond: 5_000,
 }
 
-export function checkAuthOptions (options: AuthOptions): KeyCacheOptions {
+/** Throws `LLM_GATEWAY_OPTION` naming the option. */
+export function checkAuthOptions (options: AuthOptions): void {
   const { groups, keys = [], store, lookup, ...own } = options
   checkSources(groups, keys, store, lookup)
   checkOptions('auth', own, {
@@ -119,7 +120,6 @@ export function checkAuthOptions (options: AuthOptions): KeyCacheOptions {
   checkNames('auth.optionalSources', optionalSources, optionalNames())
   checkNames('auth.versions', Object.keys(versions), Object.keys(families))
   for (const [family, accepted] of Object.entries(versions)) checkTexts(`auth.versions.${family}`, accepted)
-  return withDefaults(cacheDefaults, cache)
 }
 
 /** The messages name these options as in the bundle, which has them beside `auth`. */

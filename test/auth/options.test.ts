@@ -124,8 +124,11 @@ t.test('an option that is undefined has its default', async (t) => {
   const unset: object = {
     max: undefined, ttlMs: undefined, negativeMax: undefined, staleMs: undefined, maxLoads: undefined, maxLoadsPerSecond: undefined,
   }
+  const unbounded: object = { maxAddresses: undefined }
   let asked = 0
-  await app.register(auth, { groups, lookup: () => { asked += 1; return { id: 'k', group: 'chat' } }, cache: { ...unset } })
+  await app.register(auth, {
+    groups, lookup: () => { asked += 1; return { id: 'k', group: 'chat' } }, cache: { ...unset }, failures: { perMinute: 5, ...unbounded },
+  })
   app.all('/*', async (request) => ({ key: request.llm?.key?.id }))
   for (let i = 0; i < 2; i += 1) await app.inject({ method: 'POST', url: '/v1/responses', headers: { authorization: 'Bearer x' } })
   t.equal(asked, 1)
