@@ -1,5 +1,6 @@
 import { ConfigError } from '../../plugins/standalone/config-error.js'
-import { portProblems, readFile, withFileLines } from '../../plugins/standalone/config.js'
+import { readFile, withFileLines } from '../../plugins/standalone/config.js'
+import { portProblems } from '../../plugins/standalone/config-values.js'
 import { tryOut } from '../../plugins/standalone/trial.js'
 import { unitWarnings } from '../../plugins/standalone/unit-warnings.js'
 import { upstreamWarnings } from '../../plugins/upstreams/warnings.js'

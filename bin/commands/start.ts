@@ -1,6 +1,7 @@
 import { once, EventEmitter } from 'node:events'
 import Fastify from 'fastify'
-import { listenAddress, loadConfig, readServedText, workersOf, type ListenAddress } from '../../plugins/standalone/config.js'
+import { loadConfig, readServedText } from '../../plugins/standalone/config.js'
+import { listenAddress, workersOf, type ListenAddress } from '../../plugins/standalone/config-values.js'
 import type { GatewayConfig } from '../../plugins/standalone/config-types.js'
 import { curlLines, originOf } from '../../plugins/standalone/curls.js'
 import { Standalone } from '../../plugins/standalone/standalone.js'

@@ -1,5 +1,6 @@
 import { stateText, type PoolStatus, type UpstreamsStatus } from '../../plugins/core/upstream/upstream-status.js'
-import { listenAddress, loadConfig } from '../../plugins/standalone/config.js'
+import { loadConfig } from '../../plugins/standalone/config.js'
+import { listenAddress } from '../../plugins/standalone/config-values.js'
 import { originOf } from '../../plugins/standalone/curls.js'
 import { configOption, readArgs } from '../args.js'
 import { CommandError, UsageError, type Io } from '../io.js'

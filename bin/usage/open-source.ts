@@ -1,6 +1,6 @@
 import { ConfigError } from '../../plugins/standalone/config-error.js'
 import type { GatewayConfig } from '../../plugins/standalone/config-types.js'
-import { ledgerPath, stateConfig } from '../../plugins/standalone/config.js'
+import { ledgerPath, stateConfig } from '../../plugins/standalone/config-values.js'
 import { configOption } from '../args.js'
 import type { Io } from '../io.js'
 import { ledgerSource } from './files.js'

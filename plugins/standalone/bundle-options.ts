@@ -3,7 +3,7 @@ import type { LlmGatewayOptions } from '../index.js'
 import { defaultHeldBytes } from '../overload/index.js'
 import type { UpstreamOptions } from '../upstreams/index.js'
 import type { State } from '../state/types.js'
-import { workersOf } from './config.js'
+import { workersOf } from './config-values.js'
 import type { GatewayConfig } from './config-types.js'
 
 /** What survives a reload. */

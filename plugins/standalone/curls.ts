@@ -3,7 +3,7 @@ import type { GroupOptions } from '../auth/index.js'
 import { beforeVersions } from '../core/url/segments.js'
 import { protocols, versionHeader, type Protocol } from '../protocols/index.js'
 import type { GatewayConfig } from './config-types.js'
-import type { ListenAddress } from './config.js'
+import type { ListenAddress } from './config-values.js'
 
 /** Base address for this machine; a gateway that listens on all addresses is reached on loopback. */
 export function originOf ({ host, port }: ListenAddress): string {

@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { limitConnections } from '../overload/index.js'
-import type { ListenAddress } from './config.js'
+import type { ListenAddress } from './config-values.js'
 import { answerClientError } from './client-error.js'
 import { accept, connectionOf } from './connection.js'
 import { continueLate } from './late-continue.js'

@@ -1,6 +1,6 @@
 import { transportDefaults } from '../forward/options.js'
 import type { GatewayConfig } from './config-types.js'
-import type { ListenAddress } from './config.js'
+import type { ListenAddress } from './config-values.js'
 import { Front, type Handler } from './front.js'
 
 /** The ports of the process: the gateway's, and the console's if it has its own. */

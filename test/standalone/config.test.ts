@@ -2,9 +2,8 @@ import t from 'tap'
 import { OptionError } from '../../plugins/core/config/options.js'
 import { PriceError } from '../../plugins/costs/price-error.js'
 import { ConfigError } from '../../plugins/standalone/config-error.js'
-import {
-  configFile, demoFile, ledgerPath, listenAddress, loadConfig, parseConfig, refusalLines, stateConfig,
-} from '../../plugins/standalone/config.js'
+import { configFile, demoFile, loadConfig, parseConfig, refusalLines } from '../../plugins/standalone/config.js'
+import { ledgerPath, listenAddress, stateConfig } from '../../plugins/standalone/config-values.js'
 import { file, hash, problemsOf, variable } from './config-text.js'
 
 function toLines (text: string): string[] {

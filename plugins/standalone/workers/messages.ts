@@ -1,7 +1,7 @@
 /** The messages between the primary and its workers. */
 import type { Worker } from 'node:cluster'
 import type { UpstreamsStatus } from '../../core/upstream/upstream-status.js'
-import type { ListenAddress } from '../config.js'
+import type { ListenAddress } from '../config-values.js'
 
 /** One series: for a histogram the sum, the count and its buckets, otherwise the value. */
 export interface WireSeries {

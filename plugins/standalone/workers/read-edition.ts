@@ -1,5 +1,6 @@
 import { drainDefaults } from '../../forward/drain.js'
-import { graceOf, loadConfig, readServedText } from '../config.js'
+import { loadConfig, readServedText } from '../config.js'
+import { graceOf } from '../config-values.js'
 import type { Environment } from '../config-yaml.js'
 import type { Edition } from './rollout.js'
 
