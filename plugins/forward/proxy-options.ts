@@ -10,7 +10,7 @@ import { mountProblem, type MountProblem, type MountAddress } from './mount-addr
 import { checkGateway, needsGateway } from './needs-gateway.js'
 import { checkTransport, withTransportDefaults, type TransportOptions } from './options.js'
 import { leftAlone } from './send.js'
-import { createSender, sendsDirectly } from './sender.js'
+import { sendMounted, sendsDirectly } from './sender.js'
 
 export interface ProxyOptions extends TransportOptions {
   /**
@@ -45,7 +45,6 @@ export function proxyOptions ({ unknown = 'refuse', ...transport }: ProxyOptions
   checkChoice('proxyOptions.unknown', unknown, ['refuse', 'forward'])
   checkTransport('proxyOptions', transport)
   const dispatcher = new UpstreamDispatcher(withTransportDefaults(transport))
-  const sender = createSender(dispatcher)
   const options: HttpProxyOptions = {
     config: { llm: 'proxy', ...unknown === 'forward' && { llmUnknown: unknown } },
     undici: dispatcher,
@@ -60,7 +59,9 @@ export function proxyOptions ({ unknown = 'refuse', ...transport }: ProxyOptions
       gateway.transports.add(dispatcher)
       const read = identify(gateway, request, reply)
       if (read instanceof ModelCall) {
-        return sender({ gateway, llm: read, request, reply, destination: gateway.destinationOf(read) }, dest, options)
+        sendMounted(dispatcher, { gateway, llm: read, request, reply, destination: gateway.destinationOf(read) }, dest, options)
+        // For a reply that is returned, the framework listens to the whole exchange once more.
+        return undefined
       }
       // Decided before, unless no plugin saw the request.
       const decision = decisionOf(gateway, request, reply, read)

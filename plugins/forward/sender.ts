@@ -8,9 +8,6 @@ import type { ExchangeContext } from './exchange-context.js'
 import { relay } from './relay.js'
 import { send, type MountedCall } from './send.js'
 
-/** Returns nothing: for a reply that is returned, the framework listens to the whole exchange once more. */
-type Sender = (mounted: MountedCall, dest: string, options: FastifyReplyFromHooks) => undefined
-
 /** How to send without reply-from what arrives at a mount. */
 interface Shortcut {
   readonly dispatcher: UpstreamDispatcher
@@ -21,25 +18,22 @@ interface Shortcut {
 const shortcuts = new WeakMap<object, Shortcut>()
 
 /**
- * Sends the model requests of the mounts that share a transport. If the group has an upstream of its own and the host
- * does not change the request, `reply.from` only adds cost. So once a request has shown that the mount's requests reach this
- * transport, later ones go to it directly. A mount's `rewriteHeaders` still applies.
+ * Sends a model request of a mount by its transport. If the group has an upstream of its own and the host does not change the request,
+ * `reply.from` only adds cost. So once a request has shown that the mount's requests reach this transport, later ones go to it directly. A
+ * mount's `rewriteHeaders` still applies.
  */
-export function createSender (dispatcher: UpstreamDispatcher): Sender {
-  return function sendModel (mounted, dest, options) {
-    const { gateway, llm, request, reply, destination } = mounted
-    // Its caller left while a hook of the host's waited.
-    if (llm.settled || sendsDirectly(mounted)) return undefined
-    if (!isLetIn(gateway, llm) || (destination === null && hasOwnUpstream(llm))) {
-      request.log.error(
-        { mount: request.routeOptions.url },
-        'nobody was asked for a key here, or the group names an upstream that is not there: nothing was sent'
-      )
-      refuse(reply, llm.endpoint.family, gatewayError('internal_error'))
-    } else if (send(mounted, dest, options) && destination !== null && rewritesOnlyReplies(options)) {
-      shortcuts.set(request.server, { dispatcher, rewriteHeaders: options.rewriteHeaders ?? null })
-    }
-    return undefined
+export function sendMounted (dispatcher: UpstreamDispatcher, mounted: MountedCall, dest: string, options: FastifyReplyFromHooks): void {
+  const { gateway, llm, request, reply, destination } = mounted
+  // Its caller left while a hook of the host's waited.
+  if (llm.settled || sendsDirectly(mounted)) return
+  if (!isLetIn(gateway, llm) || (destination === null && hasOwnUpstream(llm))) {
+    request.log.error(
+      { mount: request.routeOptions.url },
+      'nobody was asked for a key here, or the group names an upstream that is not there: nothing was sent'
+    )
+    refuse(reply, llm.endpoint.family, gatewayError('internal_error'))
+  } else if (send(mounted, dest, options) && destination !== null && rewritesOnlyReplies(options)) {
+    shortcuts.set(request.server, { dispatcher, rewriteHeaders: options.rewriteHeaders ?? null })
   }
 }
 
