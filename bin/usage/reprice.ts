@@ -1,6 +1,6 @@
 import { one, readDecimal } from '../../plugins/core/money/decimal.js'
 import { leaves, leafTokens } from '../../plugins/core/call/measures.js'
-import { priceBill } from '../../plugins/costs/cost-of.js'
+import { priceBill } from '../../plugins/costs/bill.js'
 import type { Match, PriceTable } from '../../plugins/costs/price-table.js'
 import { matchOf, withTools } from '../../plugins/costs/pricing.js'
 import type { LedgerRecord } from '../../plugins/state/types.js'

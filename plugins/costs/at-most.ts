@@ -2,7 +2,7 @@
 import { add, billionthsOf, times, timesCount, zero, type Decimal } from '../core/money/decimal.js'
 import { tokensOf } from '../core/call/measures.js'
 import type { ModelCall } from '../core/call/model-call.js'
-import { linesOf, ratesFor } from './cost-of.js'
+import { linesOf, ratesFor } from './bill.js'
 import { dearer, dearestOf, namesOf, waysOf, type Ways } from './estimate.js'
 import { matchOf, namesIn, withTools } from './pricing.js'
 import type { PriceTable } from './price-table.js'

@@ -1,7 +1,7 @@
 /** The most that a request may cost, estimated before it is sent. */
 import { leaves } from '../core/call/measures.js'
 import type { ModelCall } from '../core/call/model-call.js'
-import { ratesFor } from './cost-of.js'
+import { ratesFor } from './bill.js'
 import { add, isLess, one, times, timesCount, zero, type Decimal } from '../core/money/decimal.js'
 import { kinds, type PriceRow, type Rates, type Sheet } from './price-row.js'
 import { isObject, plainText, type JsonObject } from '../core/body/json-object.js'

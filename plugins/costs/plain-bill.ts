@@ -6,7 +6,7 @@ import type { Served } from '../core/money/cost.js'
 import { unitsIn, type Decimal } from '../core/money/decimal.js'
 import { leaves, tokensOf, totalTokens } from '../core/call/measures.js'
 import type { TokenUsage } from '../core/types.js'
-import { isCommonlyServed, stepFor, type Bill } from './cost-of.js'
+import { isCommonlyServed, stepFor, type Bill } from './bill.js'
 import { kinds, type PlainSheet, type PriceRow, type Rates, type Scale, type Sheet } from './price-row.js'
 
 /** Null for any other bill, and for a sum that is no safe integer. */

@@ -1,7 +1,7 @@
 /** What a request costs, by the price lists. */
 import type { Cost, Served, SettledCost } from '../core/money/cost.js'
 import type { ModelCall } from '../core/call/model-call.js'
-import { linesOf, priceBill, type Bill } from './cost-of.js'
+import { linesOf, priceBill, type Bill } from './bill.js'
 import { billionthsOf, decimalText, numberOf, one, type Decimal } from '../core/money/decimal.js'
 import { plainSum } from './plain-bill.js'
 import type { PriceRow } from './price-row.js'

@@ -8,7 +8,7 @@ import {
 } from '../../plugins/core/money/decimal.js'
 import { leaves } from '../../plugins/core/call/measures.js'
 import type { TokenUsage } from '../../plugins/core/types.js'
-import { priceBill } from '../../plugins/costs/cost-of.js'
+import { priceBill } from '../../plugins/costs/bill.js'
 import type { PriceRow } from '../../plugins/costs/price-row.js'
 import { Place } from '../../plugins/costs/place.js'
 import { readRows } from '../../plugins/costs/read-row.js'
