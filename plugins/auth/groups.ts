@@ -1,5 +1,5 @@
 /** Groups as an operator writes them, checked and put into the shape that requests are decided on. */
-import { checkChoice, checkNames, checkOptions, checkTexts, OptionError } from '../core/config/options.js'
+import { checkChoice, checkNames, checkOptions, checkTexts, checkWholeName, OptionError } from '../core/config/options.js'
 import { protocolNames, type ProtocolName } from '../protocols/index.js'
 import { checkLabels } from '../core/config/labels.js'
 import type { Group, Labels, Limits } from '../core/types.js'
@@ -75,8 +75,7 @@ function readGroup (id: string, options: GroupOptions): Group {
   if (upstream !== null && typeof upstream === 'object') checkNames(`${at}.upstream`, Object.keys(upstream), protocolNames)
   checkRoutes(`${at}.routes`, routes)
   checkTexts(`${at}.models`, models)
-  const pattern = models?.findIndex((name) => name.includes('*')) ?? -1
-  if (pattern >= 0) throw new OptionError(`${at}.models[${pattern}]`, 'must be the whole name of a model: only those of routes may hold *')
+  models?.forEach((name, index) => checkWholeName(`${at}.models[${index}]`, name))
   checkLimits(`${at}.limits`, limits)
   checkLabels(`${at}.labels`, labels ?? {})
   return {

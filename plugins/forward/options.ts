@@ -18,7 +18,7 @@ export interface TransportOptions {
    */
   queueMs?: number
   /**
-   * Time from the request's last byte to the reply's headers, in milliseconds.
+   * Time from the request's last byte to the reply's headers, in milliseconds. 0 for no end.
    * @defaultValue 900,000 (15 minutes): a model may think long
    */
   headersTimeoutMs?: number

@@ -30,8 +30,7 @@ import { watchLedger } from './watch-ledger.js'
 export type { BudgetEvent, OnBudget } from './warnings.js'
 export type { Authorization, LimitsOptions, Refusal, RefusalCode } from './options.js'
 
-const withoutUsage = 'limits does not know what replies used, as usage is not registered: it charges estimates, on a mount without ' +
-  'proxyOptions() nothing'
+const withoutUsage = 'usage is not registered: limits charges estimates, on a mount without proxyOptions() nothing'
 
 /** About as often as gauges are scraped. */
 const rereadMs = 15_000

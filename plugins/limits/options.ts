@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify'
-import { checkMethods, checkOptions, OptionError } from '../core/config/options.js'
+import { checkMethods, checkOptions, checkWholeName, OptionError } from '../core/config/options.js'
 import type { Balances } from '../core/balances/types.js'
 import type { Ledger } from '../core/money/ledger.js'
 import { memoryBalances } from '../core/balances/memory.js'
@@ -101,6 +101,7 @@ export function readOptions (options: LimitsOptions): Rules {
     checkOptions('limits.maxOutputTokens', { [model]: tokens }, { 'a whole number of at least 0': [model] })
   }
   const { '*': otherOutput = 8_192, ...byModel } = maxOutputTokens
+  for (const model of Object.keys(byModel)) checkWholeName(`limits.maxOutputTokens.${model}`, model)
   const sizes = { maxInputTokens, otherOutput, outputByModel: new Map(Object.entries(byModel)) }
   return { balances: balances ?? memoryBalances(), ledger, balanceStatus, authorize, sizes, leasePercent, onBudget }
 }

@@ -1,5 +1,5 @@
 import type { MeterProvider } from '@opentelemetry/api'
-import { checkMethods, checkOptions, checkTexts, OptionError } from '../core/config/options.js'
+import { checkMethods, checkOptions, checkTexts, checkWholeName, OptionError } from '../core/config/options.js'
 import { checkHosts } from '../core/door/own-host.js'
 import { checkKeyLabels } from './key-labels.js'
 import type { MeterRules } from './meters.js'
@@ -93,6 +93,7 @@ export function checkMetricsOptions (options: MetricsOptions): void {
   }
   checkHosts('metrics.hosts', hosts)
   checkTexts('metrics.models', models)
+  models?.forEach((name, index) => checkWholeName(`metrics.models[${index}]`, name))
   checkKeyLabels('metrics.labels', labels)
   if (semconv !== undefined && !semconvs.includes(semconv)) {
     throw new OptionError('metrics.semconv', `must be one of ${semconvs.join(', ')}`)

@@ -107,6 +107,9 @@ function shed (gateway: Gateway, llm: ModelCall, reason: ShedReason | null, repl
 
 /** The checks that need no key: registered before auth, a refusal costs less. */
 export const pressure: FastifyPluginAsync<OverloadOptions> = gatewayPlugin('pressure', registerPressure)
-/** Refuses model requests while the process has too much to do: 503 with `retry-after`. The host's other routes are not affected. */
+/**
+ * Refuses model requests while the process has too much to do: 503 with `retry-after`. The host's other routes are not affected.
+ * Registered after auth.
+ */
 export const overload: FastifyPluginAsync<Omit<OverloadOptions, 'maxQueued' | 'queueMs'>> =
   gatewayPlugin('overload', registerOverload, ['auth'])

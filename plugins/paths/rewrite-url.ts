@@ -15,8 +15,8 @@ export interface RewriteUrlOptions {
    */
   readonly prefix?: string
   /**
-   * What happens to a path that has a version segment (or the prefix) but is no known endpoint: `leave` its query as it is, for a host that
-   * serves such paths and takes a `key` there, or `refuse` to let a `key` through.
+   * Where a path has a version segment (or the prefix) but is no known endpoint: `leave` the `key` in its query, for a host that serves
+   * such paths and takes one, or `refuse` it.
    * @defaultValue `refuse`
    */
   readonly unknown?: 'leave' | 'refuse'

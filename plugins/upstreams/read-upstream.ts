@@ -1,4 +1,4 @@
-import { checkChoice, checkNames, checkOptions, missingText, OptionError } from '../core/config/options.js'
+import { checkChoice, checkNames, checkOptions, checkWholeName, missingText, OptionError } from '../core/config/options.js'
 import type { Header, Secret, Upstream } from '../core/upstream/upstream.js'
 import { addressProblem } from '../core/url/upstream-address.js'
 import { credentialHeaders, protocolNames } from '../protocols/index.js'
@@ -98,6 +98,7 @@ function readSecret (at: string, options: UpstreamOptions): Secret {
 function readModels (at: string, models: Readonly<Record<string, unknown>>): ReadonlyMap<string, string> {
   const names = new Map<string, string>()
   for (const [ours, theirs] of Object.entries(models)) {
+    checkWholeName(`${at}.${ours}`, ours)
     if (typeof theirs !== 'string' || theirs === '') throw new OptionError(`${at}.${ours}`, 'must be the name of a model')
     names.set(ours, theirs)
   }

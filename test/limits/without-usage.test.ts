@@ -14,6 +14,6 @@ t.test('limits that nobody tells what replies used say so at the start', async (
     await app.ready()
     return logged
   }
-  t.match(await warnings([]), [/^limits does not know what replies used/])
+  t.match(await warnings([]), [/^usage is not registered: limits charges estimates/])
   t.strictSame(await warnings([usage]), [])
 })

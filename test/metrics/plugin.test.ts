@@ -159,7 +159,9 @@ t.test('wrong options are told by name', async (t) => {
       code: 'LLM_GATEWAY_OPTION', message: new RegExp(`metrics.${name} `),
     })
   }
-  const app = Fastify()
-  await t.rejects(async () => await app.register(metrics, { models: [1] as unknown as string[] }), { code: 'LLM_GATEWAY_OPTION' })
-  await app.close()
+  for (const [models, message] of [[[1], /metrics\.models\[0\] must be a text/], [['m', 'm-*'], /metrics\.models\[1\] must be the whole/]]) {
+    const app = Fastify()
+    t.teardown(() => app.close())
+    await t.rejects(async () => await app.register(metrics, Object({ models })), { code: 'LLM_GATEWAY_OPTION', message })
+  }
 })

@@ -51,6 +51,7 @@ t.test('a wrong upstream is refused at start, by the name of its field and witho
     [{ url: 'http://h', headers: { 'x-a': ' s3cret' } }, /upstreams\.u\.headers\.x-a must be visible ASCII/],
     [Object({ url: 'http://h', headers: { 'x-a': 5 } }), /upstreams\.u\.headers\.x-a must be visible ASCII/],
     [{ url: 'http://h', credentialHeader: 'content-length' }, /upstreams\.u\.credentialHeader is a header of the connection/],
+    [{ url: 'http://h', models: { 'ours-*': 'm' } }, /upstreams\.u\.models\.ours-\* must be the whole name of a model/],
     [{ url: 'http://h', models: { ours: '' } }, /upstreams\.u\.models\.ours must be the name of a model/],
     [Object({ url: 'http://h', protocols: 'messages' }), /upstreams\.u\.protocols must be a list/],
     [{ url: 'http://h', protocols: ['message'] }, /upstreams\.u\.protocols holds "message", which is none of .*; did you mean messages\?/],

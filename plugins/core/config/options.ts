@@ -88,6 +88,11 @@ export function checkTexts (option: string, value: unknown): void {
   if (wrong >= 0) throw new OptionError(`${option}[${wrong}]`, 'must be a text that is not empty')
 }
 
+/** Throws `LLM_GATEWAY_OPTION` for a pattern where models are told by their names: it would fit none of them, in silence. */
+export function checkWholeName (option: string, model: string): void {
+  if (model.includes('*')) throw new OptionError(option, 'must be the whole name of a model: only those of routes and prices may hold *')
+}
+
 /** The message for a missing text, null if there is one: mostly it is read from an environment variable that is not set. */
 export function missingText (value: unknown): string | null {
   if (value === undefined) return 'is undefined: where it is read from an environment variable, that one is not set'
