@@ -1,5 +1,6 @@
 import type { ErrorObject } from 'ajv'
 import type { Endpoint } from '../protocols/index.js'
+import type { ModelCall } from '../core/call/model-call.js'
 import type { Span } from '../core/body/json-text.js'
 import { clipped } from '../core/errors/clipped.js'
 import { explain } from './explain.js'
@@ -11,6 +12,7 @@ import type { MediaType } from './media-type.js'
 import { BodyRefusal, refused } from './body-refusal.js'
 import { hasAny, otherModels } from './other-models.js'
 import { hasDuplicates, type Bounds } from './scan.js'
+import { mayBeReadAs, parametersOf, queryOf } from '../core/url/query.js'
 import { otherSpelling, type OtherSpelling } from './spelling.js'
 import type { Checks } from './schemas.js'
 
@@ -88,10 +90,26 @@ function ambiguous ({ key, field }: OtherSpelling): BodyRefusal {
   return refused('duplicate_key', 'invalid_body', { reason }, word)
 }
 
+/**
+ * Servers in Go and Java prefer a field of the query to the form's; one that is read here may stand in the form only. A model in the query
+ * must be the form's (../auth/access.ts).
+ */
+export function checkQuery ({ endpoint, url }: ModelCall): BodyRefusal | null {
+  const { counts, others } = fieldsOf(endpoint)
+  const query = queryOf(url)
+  const isRead = mayBeReadAs(['stream', ...counts, ...others].map((name) => name.replace(/\W.*/, '').toLowerCase()))
+  const [name] = query === '' ? [] : parametersOf(query, isRead)[0] ?? []
+  if (name === undefined) return null
+  return refused('form', 'invalid_body', { reason: `The field ${clipped(name)} must be in the form, not in the query.` })
+}
+
+function fieldsOf ({ output, otherModels: others }: Endpoint): Readonly<Record<'counts' | 'others', string[]>> {
+  return { counts: output?.choices.flat() ?? [], others: others.flatMap(fieldOf) }
+}
+
 function checkForm (endpoint: Endpoint, bytes: Buffer, boundary: string, maxParts: number): Findings | BodyRefusal {
   const modelField = String(endpoint.modelField)
-  const counts = endpoint.output?.choices.flat() ?? []
-  const others = endpoint.otherModels.flatMap(fieldOf)
+  const { counts, others } = fieldsOf(endpoint)
   const fields = readForm(bytes, boundary, [modelField, 'stream', ...counts, ...others], maxParts)
   if (fields instanceof BodyRefusal) return fields
   const textOf = ([start, end]: Span = [0, 0]): string => bytes.toString('utf8', start, end)

@@ -6,6 +6,8 @@ import { refused, type BodyRefusal } from './body-refusal.js'
 /** A part's header lines and the value of a wanted field are short; files are never read. */
 const headersMaxBytes = 8 * 1024
 const valueMaxBytes = 1024
+/** Names found in a part's header lines beside its own: thousands of them would be looked at one by one. */
+const othersMax = 8
 
 /**
  * Finds the values of the wanted fields of a multipart/form-data body (RFC 7578), and nothing else: one native search from delimiter to
@@ -16,18 +18,19 @@ export function readForm (
   bytes: Buffer, boundary: string, wanted: readonly string[], maxParts: number
 ): ReadonlyMap<string, Span> | BodyRefusal {
   if (bytes.length === 0) return refused('empty', 'missing_body')
-  const delimiter = Buffer.from(`--${boundary}`)
   const fields = new Map<string, Span>()
   let start = 0
   let parts = 0
-  let at = bytes.indexOf(delimiter)
+  // Sanic looks for the boundary without its dashes.
+  let at = bytes.indexOf(boundary) - 2
   while (at >= 0) {
+    if (bytes.readUInt16BE(at) !== 0x2D2D) return malformed('its boundary stands in it without dashes')
     if (parts++ > maxParts) return refused('values', 'invalid_body', { reason: `The form has more than ${maxParts} parts.` })
     const problem = start === 0 ? preamble(bytes, at) : readPart(bytes.subarray(start, at), start, wanted, fields)
     if (problem !== null) return malformed(problem)
-    start = at + delimiter.length
+    start = at + 2 + boundary.length
     if (/^--(?:\r\n){0,2}$/.test(bytes.toString('latin1', start, start + 7))) return fields
-    at = bytes.indexOf(delimiter, start)
+    at = bytes.indexOf(boundary, start) - 2
   }
   return malformed('its last boundary is missing')
 }
@@ -46,12 +49,17 @@ function readPart (part: Buffer, at: number, wanted: readonly string[], fields: 
   if (!text.startsWith('\r\n') || headersEnd < 0 || valueEnd < valueStart || part.toString('latin1', valueEnd) !== '\r\n') {
     return 'its parts are not separated by its boundary'
   }
-  const lines = text.slice(2, headersEnd).split('\r\n')
+  const head = text.slice(2, headersEnd)
+  const lines = head.split('\r\n')
   const disposition = readDisposition(lines)
   const name = disposition?.get('name')
   // Servers in Java decode `=?utf-8?Q?model?=` (RFC 2047).
-  if (disposition === null || name === undefined || /\\|=\?/.test(name) || hasAny(disposition, 'name*')) return 'a part has no plain name'
-  if (!wanted.includes(name)) return otherSpelling(name, wanted)
+  if (disposition === null || name === undefined || /\\|=\?/.test(name)) return 'a part has no plain name'
+  const others = namesIn(head.replace(`name="${name}"`, ''))
+  if (others.length > othersMax) return 'a part has no plain name'
+  const meant = [name, ...others].map((found) => fieldMeant(found, wanted)).find((field) => field !== undefined && field !== name)
+  if (meant !== undefined) return `a field could be read as ${meant}, and is spelled otherwise`
+  if (!wanted.includes(name)) return null
   if (fields.has(name)) return `the field ${name} stands in it twice`
   if (hasAny(disposition, 'filename') || valueEnd - valueStart > valueMaxBytes || lines.some(isCoded)) {
     return `the field ${name} is not a short plain text`
@@ -69,12 +77,16 @@ function isCoded (line: string): boolean {
   return parameters === null || hasAny(parameters, 'charset*') || !isLikeAscii(parameters.get('charset') ?? 'utf-8')
 }
 
-/** Some servers match names of fields in any case, or take `model[]` and ` model` for `model`. */
-function otherSpelling (name: string, wanted: readonly string[]): string | null {
-  const first = folded(name).replace(/[[.].*$/s, '').trim()
+/** Rack, and some servers in Java and Rust, find a name in other headers, too, or in the text of a file's name. */
+function namesIn (head: string): string[] {
+  return Array.from(head.matchAll(/(?<!file)name[ \t]*=\W*([\w[\].-]*)/gi), ([, name = '']) => name)
+}
+
+/** Some servers match names of fields in any case, or take `model[]`, `[model]` and ` model` for `model`. */
+function fieldMeant (name: string, wanted: readonly string[]): string | undefined {
+  const first = folded(name).replace(/^[^a-z0-9_]+|[[.\]].*$/gs, '').trim()
   const words = `${wordsOf(name)}.`
-  const meant = wanted.includes(first) ? first : wanted.find((path) => path.includes('[') && words.startsWith(`${wordsOf(path)}.`))
-  return meant !== undefined ? `a field could be read as ${meant}, and is spelled otherwise` : null
+  return wanted.includes(first) ? first : wanted.find((path) => path.includes('[') && words.startsWith(`${wordsOf(path)}.`))
 }
 
 /** Normalizes a path into an object, however it is written: `svg[model]`, `svg.model`, `SVG[model][]`. */
@@ -82,21 +94,25 @@ function wordsOf (path: string): string {
   return folded(path).split(/[^a-z0-9_]+/).filter(Boolean).join('.')
 }
 
-/** RFC 2231 writes a parameter as `name*` or in pieces, and some readers prefer that; forms must not use it (RFC 7578 4.2). */
-function hasAny (disposition: ReadonlyMap<string, string>, start: string): boolean {
-  return [...disposition.keys()].some((parameter) => parameter.startsWith(start))
+function hasAny (parameters: ReadonlyMap<string, string>, start: string): boolean {
+  return [...parameters.keys()].some((parameter) => parameter.startsWith(start))
 }
 
+/**
+ * Null for more than a name and a file's name: some readers prefer `name*`, or the pieces of one (RFC 2231), which forms must not use
+ * (RFC 7578 4.2); some find `xname=` or `x='; name=model; y='`. Controls end a line, or a text, for some.
+ */
 function readDisposition (lines: readonly string[]): ReadonlyMap<string, string> | null {
   const values: string[] = []
   for (const line of lines) {
-    const [, name, value] = /^([\w-]+):[ \t]*([^\r\n]*)$/.exec(line) ?? []
+    const [, name, value] = /^([\w-]+):([\t -~\x80-\xff]*)$/.exec(line) ?? []
     if (name === undefined || value === undefined) return null
     if (name.toLowerCase() === 'content-disposition') values.push(value)
   }
   const [only = '', ...others] = values
-  const parameters = /^form-data(?=[ \t;])(.*)$/i.exec(only)?.[1]
-  return others.length > 0 || parameters === undefined ? null : readParameters(parameters)
+  const parameters = readParameters(/^[ \t]*form-data(?=[ \t;])(.*)$/i.exec(only)?.[1] ?? '?')
+  const isPlain = others.length === 0 && parameters !== null && [...parameters.keys()].every((name) => /^(?:name|filename\*?)$/.test(name))
+  return isPlain ? parameters : null
 }
 
 function malformed (problem: string): BodyRefusal {

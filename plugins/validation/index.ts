@@ -16,6 +16,7 @@ import { modelCallOf, type ModelCall } from '../core/call/model-call.js'
 import { routeOf } from '../core/call/route-kind.js'
 import { isUnknown } from '../core/url/refusal.js'
 import { writeLog } from '../core/write-log.js'
+import { checkQuery } from './check-body.js'
 import { Checker } from './checker.js'
 import { readMediaType } from './media-type.js'
 import { readOptions, type Rules, type ValidationOptions } from './options.js'
@@ -77,7 +78,8 @@ function beforeBody (
 ): void {
   llm.body.maxBytes = parts.rules.maxBodyBytesOf(llm.endpoint.id)
   const type = readMediaType(llm.endpoint, request.headers)
-  if (type instanceof BodyRefusal) refuseBody(llm, reply, type)
+  const refusal = type instanceof BodyRefusal ? type : type.kind === 'form' ? checkQuery(llm) : null
+  if (refusal !== null) refuseBody(llm, reply, refusal)
   else if (routeOf(llm, request) === 'own') done()
   else takeBody(parts.checker, llm, request, reply, payload, done)
 }

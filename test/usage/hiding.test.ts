@@ -281,7 +281,10 @@ t.test('another model in the query than in the body is 403, whatever the group a
       for (const query of ['model=dear', 'model=n', 'a=b&MODEL=dear', 'm%6fdel=dear', 'model[]=dear', 'model=m&model=dear', 'model=']) {
         t.equal(await ask(query, form), 403, query)
       }
-      for (const query of ['model=m', 'models=dear', 'api-version=1', 'model_id=dear', '']) t.equal(await ask(query, form), 200, query)
+      for (const query of ['model=m', 'api-version=1', 'model_id=dear', '']) t.equal(await ask(query, form), 200, query)
+      for (const query of ['n=10', 'a=b&N%5B%5D=10', 'stream=true', 'models=dear', 'svg[model]=dear', 'providerOptions.gateway=dear']) {
+        t.equal(await ask(query, form), form ? 400 : 200, query)
+      }
     }
   }
 })

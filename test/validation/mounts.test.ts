@@ -184,11 +184,11 @@ for (const [name, mount] of Object.entries(mounts)) {
     await t.test('a form is forwarded byte for byte, and a broken one is not', async (t) => {
       const { app, upstream } = await build(t, mount)
       const form = Buffer.concat([
-        Buffer.from('--b\r\nContent-Disposition: form-data; name="image"; filename="a.png"\r\nContent-Type: image/png\r\n\r\n'),
+        Buffer.from('--XyZ\r\nContent-Disposition: form-data; name="image"; filename="a.png"\r\nContent-Type: image/png\r\n\r\n'),
         Buffer.from(Array.from({ length: 300_000 }, (_, index) => index % 251)),
-        Buffer.from('\r\n--b\r\nContent-Disposition: form-data; name="model"\r\n\r\nm\r\n--b--\r\n'),
+        Buffer.from('\r\n--XyZ\r\nContent-Disposition: form-data; name="model"\r\n\r\nm\r\n--XyZ--\r\n'),
       ])
-      const type = 'multipart/form-data; boundary="b"'
+      const type = 'multipart/form-data; boundary="XyZ"'
       const reply = await app.inject({
         method: 'POST', url: '/v1/images/edits', headers: { ...headers, 'content-type': type }, payload: form,
       })

@@ -102,14 +102,14 @@ t.test('other keys pass, however they are spelled', async (t) => {
 
 t.test('a form that spells the model in another way is refused', async (t) => {
   const upstream = await startUpstream(t)
-  const part = (name: string, value: string): string => `--b\r\ncontent-disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`
+  const part = (name: string, value: string): string => `--X1\r\ncontent-disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`
   for (const [place, app] of Object.entries(await apps(t, upstream.url))) {
     for (const name of ['Model', 'model[]']) {
       const reply = await app.inject({
         method: 'POST',
         url: '/v1/images/edits',
-        headers: { ...headers, 'content-type': 'multipart/form-data; boundary=b' },
-        payload: `${part('model', 'small')}${part(name, 'big')}${part('prompt', 'x')}--b--\r\n`,
+        headers: { ...headers, 'content-type': 'multipart/form-data; boundary=X1' },
+        payload: `${part('model', 'small')}${part(name, 'big')}${part('prompt', 'x')}--X1--\r\n`,
       })
       t.match([reply.statusCode, reply.json().error.message], [400, /could be read as model/], `${place}: ${name}`)
     }
