@@ -6,27 +6,25 @@ import type { HealthRegistry } from './health.js'
 import { memberDefaults, newMember, type Member } from './member.js'
 import type { MemberOptions, PoolOptions } from './options.js'
 
-export interface Pool {
+type PoolRules = Required<Omit<PoolOptions, 'members'>>
+
+export interface Pool extends Readonly<Omit<PoolRules, 'retryOn'>> {
   readonly name: string
   /** The lowest tier first. */
   readonly members: readonly Member[]
-  readonly attempts: number
+  /** As in `retryOn`. */
   readonly causes: ReadonlySet<string>
-  readonly affinity: 'conversation' | 'key' | 'none'
   readonly homes: Affinity
-  readonly affinityTtlMs: number
-  /** Infinity for the transport's own. */
-  readonly attemptTimeoutMs: number
-  readonly deadlineMs: number
 }
 
 const causes: readonly string[] = ['connect', 'reset', 'timeout', 'first_event', '429', '500', '502', '503', '504', '529']
 
-export const poolDefaults: Required<Omit<PoolOptions, 'members'>> = {
+export const poolDefaults: PoolRules = {
   attempts: 3,
   retryOn: ['connect', 429, 503, 529],
   affinity: 'conversation',
   affinityTtlMs: 86_400_000,
+  // That of the transport ends it.
   attemptTimeoutMs: Infinity,
   deadlineMs: 900_000,
 }
