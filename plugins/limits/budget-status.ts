@@ -1,6 +1,7 @@
 /** The state of the budgets, for those who look at it: of the configuration, and of issued keys. */
 import { setImmediate as otherWork } from 'node:timers/promises'
 import type { Balances, Bucket } from '../core/balances/types.js'
+import type { Gateway } from '../core/gateway.js'
 import { billionth } from '../core/money/budget.js'
 import { nearestFirst, type BudgetsStatus, type BudgetStatus, type ConfiguredParties } from '../core/money/budget-status.js'
 import type { Key, Limits } from '../core/types.js'
@@ -30,18 +31,16 @@ export async function readBudgets (
   return { budgets: [...configured, ...budgets], ...rest }
 }
 
-type List = () => AsyncIterable<Key>
-
 /** The state of the budgets of issued keys, and of others that may be very many: those nearest to their limits. */
 export class IssuedBudgets {
   readonly #balances: Balances
-  readonly #list: () => List | null
+  readonly #gateway: Pick<Gateway, 'issuedKeys'>
   #status: Promise<BudgetsStatus> | null = null
   #readAt = -Infinity
 
-  constructor (balances: Balances, list: () => List | null) {
+  constructor (balances: Balances, gateway: Pick<Gateway, 'issuedKeys'>) {
     this.#balances = balances
-    this.#list = list
+    this.#gateway = gateway
   }
 
   /** Rejects if a store cannot answer. */
@@ -57,7 +56,7 @@ export class IssuedBudgets {
   }
 
   async #readAll (currency: string, now: number, others: readonly Asked[]): Promise<BudgetsStatus> {
-    const { asked, isCut } = await find(others, this.#list()?.() ?? [], currency, now)
+    const { asked, isCut } = await find(others, this.#gateway.issuedKeys?.() ?? [], currency, now)
     const budgets: BudgetStatus[] = []
     for (let at = 0; at < asked.length; at += batch) {
       const some = asked.slice(at, at + batch)

@@ -56,7 +56,7 @@ async function registerLimits (app: FastifyInstance, options: LimitsOptions): Pr
   })
   gateway.usageTold = async (llm, told) => await later.claim(llm, told)
   settleAtEnd(gateway, { admission, ledger, pricing: () => gateway.pricing, later, outbox })
-  const issued = new IssuedBudgets(balances, () => gateway.issuedKeys)
+  const issued = new IssuedBudgets(balances, gateway)
   gateway.budgetsStatus = async () => await readBudgets(balances, gateway.parties, issued, currency())
   const reread = new Reread(balances, admission.remaining, () => gateway.parties, currency)
   const endings: Array<() => void> = []

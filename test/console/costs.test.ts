@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { BudgetRows } from '../../plugins/console/budget-rows.js'
+import type { Gateway } from '../../plugins/core/gateway.js'
 import type { BudgetStatus } from '../../plugins/core/money/budget-status.js'
 import type { LlmGatewayOptions } from '../../plugins/index.js'
 import type { Key } from '../../plugins/core/types.js'
@@ -212,23 +213,23 @@ t.test('of very many issued keys the nearest to their limits are told, and how m
     listed += 1
     for (let at = 0; at < count; at += 1) yield issued(String(at), more)
   }
-  let list: (() => AsyncIterable<Key>) | null = () => keys(250)
-  const issuedBudgets = new IssuedBudgets(balances, () => list)
+  const store: Pick<Gateway, 'issuedKeys'> = { issuedKeys: () => keys(250) }
+  const issuedBudgets = new IssuedBudgets(balances, store)
   const { budgets, more, isCut } = await issuedBudgets.read('USD', 0)
   t.same(budgets.map(({ key }) => key), Array.from({ length: 100 }, (_, at) => String(249 - at)))
   t.same([more, isCut], [150, false])
   t.equal((await issuedBudgets.read('USD', 9_999)).more, 150)
   t.same([asked, listed], [250, 1], 'asked once in ten seconds')
-  list = () => keys(2_000)
+  store.issuedKeys = () => keys(2_000)
   t.match(await issuedBudgets.read('USD', 10_000), { more: 900, isCut: true })
   t.equal(asked, 1_250)
-  list = () => keys(10_001, { limits: {} })
+  store.issuedKeys = () => keys(10_001, { limits: {} })
   t.strictSame(await issuedBudgets.read('USD', 20_000), { budgets: [], more: 0, isCut: true })
-  list = () => keys(1)
+  store.issuedKeys = () => keys(1)
   isAway = true
   await t.rejects(issuedBudgets.read('USD', 30_000), { message: 'away' })
   isAway = false
   t.match(await issuedBudgets.read('USD', 30_001), { budgets: [{ key: '0' }] }, 'and asked again at once')
-  list = null
+  store.issuedKeys = null
   t.strictSame(await issuedBudgets.read('USD', 50_000), { budgets: [], more: 0, isCut: false })
 })
