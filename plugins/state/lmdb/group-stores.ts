@@ -51,7 +51,7 @@ export class LmdbGroupStores {
   readonly #holdTtlMs: number
   readonly #max: number
 
-  /** At most `max` accounts, buckets, holds or groups are cached for longer than a turn. */
+  /** At most `max` accounts, buckets or groups are cached for longer than a turn. */
   constructor (tables: LmdbTables, spent: SpentNotes, holdTtlMs: number, max = 100_000) {
     this.#holdTtlMs = holdTtlMs
     this.#max = max
@@ -60,7 +60,7 @@ export class LmdbGroupStores {
     this.#accounts = new Known(tables.accounts, max, readAccount, writeAccount)
     this.#buckets = new Known(tables.buckets, max, readBucketRecord, writeBucket)
     this.#quiet = new Known(tables.groups, max, readQuiet, ({ open, closed }) => writeQuiet(open, closed))
-    this.#holds = new LmdbHolds(tables.holds, max)
+    this.#holds = new LmdbHolds(tables.holds)
   }
 
   readonly of = (group: string): GroupStore => {

@@ -24,18 +24,15 @@ const openPrefix = 'open '
 
 export class LmdbHolds {
   readonly #table: Binary
-  readonly #max: number
-  /** By hold id, which is the id of a request. */
+  /** By hold id, which is the id of a request. Those that are open: none stays for longer than its request. */
   readonly #known = new Map<string, Entry>()
   #changed: Entry[] = []
   /** Holds that are not in the file, known until the end of the turn: most are made in it, the others belong to refused requests. */
   #absent: Entry[] = []
   #hasWritten = false
 
-  /** At most `max` holds are cached for longer than a turn. */
-  constructor (table: Binary, max: number) {
+  constructor (table: Binary) {
     this.#table = table
-    this.#max = max
   }
 
   /** Null if it is gone; undefined if it is not in the cache. */
@@ -52,12 +49,8 @@ export class LmdbHolds {
     const entry = newEntry(names, id, undefined)
     for (const state of states) {
       const found = mayBe[state] ? this.#table.getBinaryFast(keyOf(entry, state)) : undefined
-      if (found === undefined) continue
-      const now = readHold(found, names.group, id, state)
-      entry.now = now
-      entry.stored = state
-      this.#know(entry)
-      return now
+      // Not cached: whoever changes it passes it on.
+      if (found !== undefined) return readHold(found, names.group, id, state)
     }
     this.#know(entry)
     this.#absent.push(entry)
@@ -87,7 +80,6 @@ export class LmdbHolds {
     for (const entry of changed) this.#write(entry)
     for (const { now, id } of this.#absent) if (now === null) this.#known.delete(id)
     this.#absent = []
-    if (this.#known.size > this.#max) this.#known.clear()
     if (changed.length > 0) this.#hasWritten = true
   }
 
