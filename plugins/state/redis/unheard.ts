@@ -12,12 +12,20 @@ export function hearAsking (node: Redis): void {
   Object.assign(node, { asking: async () => { await asking().catch(() => {}) } })
 }
 
-/** Connections to Sentinels, one of which may be away: without a listener the client prints each error, with its address. */
+/**
+ * Connections to Sentinels, one of which may be away: without a listener the client prints each error, with its address. And they tell of
+ * each primary that is replaced: the client would leave its own for any of them.
+ */
 export function hearSentinels (client: Redis): void {
   const connector = Object(Reflect.get(client, 'connector'))
   const connect: unknown = connector.connectToSentinel
   if (typeof connect !== 'function') return
-  connector.connectToSentinel = (...args: unknown[]) => connect.apply(connector, args).on('error', () => {})
+  connector.connectToSentinel = (...args: unknown[]) => {
+    const sentinel: Redis = connect.apply(connector, args).on('error', () => {})
+    const emit = sentinel.emit.bind(sentinel)
+    const isOther = (event: string, told: unknown): boolean => event === 'message' && !String(told).startsWith(`${client.options.name} `)
+    return Object.assign(sentinel, { emit: (event: string, ...told: unknown[]) => !isOther(event, told[1]) && emit(event, ...told) })
+  }
 }
 
 /** Subscribes again when a connection is made anew. Needs `autoResubscribe: false`. `onAgain`: messages arrive again from now on. */

@@ -8,6 +8,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import t, { type Test } from 'tap'
 import { linkRedis, type RedisLink } from '../../../plugins/state/redis/link.js'
+import { hearSentinels } from '../../../plugins/state/redis/unheard.js'
 import { openState, type StateConfig } from '../../../plugins/state/index.js'
 import { command } from '../../bin/terminal.js'
 import { freePort } from '../../helpers/free-port.js'
@@ -120,6 +121,23 @@ t.test('a Sentinel is not taken for the server, and one that hangs or is away is
   await isFoundAgain()
   await pause(500)
   t.strictSame(printed(), [])
+})
+
+t.test('a Sentinel that tells of another primary takes no connection from this one', { skip: withoutRedis }, async (t) => {
+  // Any Redis passes such messages on; a Sentinel sends its own alone.
+  const port = await launchRedis(t, ['save ""'])
+  const operator = operatorOf(t, port)
+  await operator.ping()
+  const client = new Redis({ name: 'main', sentinels: [{ host: '127.0.0.1', port }], lazyConnect: true })
+  hearSentinels(client)
+  const sentinel: Redis = Reflect.get(client, 'connector').connectToSentinel({ host: '127.0.0.1', port })
+  t.teardown(() => sentinel.disconnect())
+  const heard: string[] = []
+  sentinel.on('message', (_: string, text: string) => heard.push(text))
+  await sentinel.subscribe('+switch-master')
+  for (const name of ['other', 'mainly', 'main']) await operator.publish('+switch-master', `${name} 127.0.0.1 1 127.0.0.1 2`)
+  while (heard.length === 0) await pause(5)
+  t.strictSame(heard, ['main 127.0.0.1 1 127.0.0.1 2'])
 })
 
 t.test('what is wrong of it fails the check and the start', async (t) => {
