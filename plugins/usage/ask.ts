@@ -6,7 +6,7 @@ import { folded } from '../core/body/folded.js'
 import type { ModelCall } from '../core/call/model-call.js'
 import { openObject } from '../core/body/bytes.js'
 import { parseJson } from '../core/body/parse-json.js'
-import { fieldOf, type Edit, type Field } from './body-field.js'
+import { fieldIn, type Edit, type Field } from './body-field.js'
 import { insertSlowly, searchSlowly } from './large-body.js'
 import { isObject } from '../core/body/json-object.js'
 
@@ -45,7 +45,7 @@ function asked (llm: ModelCall, headers: IncomingHttpHeaders, outgoing: Buffer, 
  */
 function editOf (body: Buffer, options: unknown, request: UsageRequest): Edit | null {
   if (isObject(options) && isPlainlyAsked(body, request)) return null
-  return editFor(body, options === undefined ? noField : fieldOf(body, request.field), options, request)
+  return editFor(body, options === undefined ? noField : fieldIn(body, request.field), options, request)
 }
 
 /** The same for a body that would block the event loop. If it was checked, `json` has these fields, and little more. */
@@ -80,7 +80,7 @@ function editFor (body: Buffer, { start, end }: Field, options: unknown, { field
   }
   if (options[flag] === true) return null
   if (flag in options) {
-    const inner = fieldOf(body.subarray(start, end), flag)
+    const inner = fieldIn(body.subarray(start, end), flag)
     return { start: start + inner.start, end: start + inner.end, text: 'true' }
   }
   return { start: start + 1, end: start + 1, text: Object.keys(options).length > 0 ? `${asking},` : asking }

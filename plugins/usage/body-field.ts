@@ -20,7 +20,7 @@ export function fieldFound ({ captured: { origin, end }, found: [value] }: JsonS
 }
 
 /** A field of a document that has it. */
-export function fieldOf (body: Buffer, name: string): Field {
+export function fieldIn (body: Buffer, name: string): Field {
   const scanner = new JsonScanner(compileSearch([name]))
   scanner.push(body, 0, body.length)
   return fieldFound(scanner)

@@ -27,14 +27,14 @@ export const nothingOutside = (): Outside => ({ tier: null, speed: null, region:
 export function takeOutside (outside: Outside, found: readonly unknown[], { slots }: Plan): void {
   for (const fact of facts) outside[fact] = textIn(found, slots[fact]) ?? outside[fact]
   for (const rule of slots.counts) {
-    const count = countIn(found, rule, outside)
+    const count = amountIn(found, rule, outside)
     // A later document with fewer does not lower the count.
     if (count !== null) outside.counts[rule.unit] = Math.max(outside.counts[rule.unit] ?? 0, count)
   }
 }
 
 /** The first count at one of the places, or of all different texts at any of them; null for none. */
-function countIn (found: readonly unknown[], rule: Plan['slots']['counts'][number], outside: Outside): number | null {
+function amountIn (found: readonly unknown[], rule: Plan['slots']['counts'][number], outside: Outside): number | null {
   const { reply, once, is, but, butIs, sizes } = rule
   let different = 0
   for (const slot of reply) {
