@@ -7,7 +7,7 @@ import type { Span } from '@opentelemetry/api'
 import { isEventStream } from '../core/reply/event-stream.js'
 import { attributes } from '../core/telemetry/genai.js'
 import type { ModelCall } from '../core/call/model-call.js'
-import type { OpenTap, ReplyTap, StreamFacts } from '../core/types.js'
+import type { OpenTap, ReplyTap } from '../core/types.js'
 import type { Upstream } from '../core/upstream/upstream.js'
 import { inputMessages } from './input-messages.js'
 import { ReplyText } from './reply-text.js'
@@ -68,7 +68,7 @@ function listenIn (span: Span, llm: ModelCall, hide: Hide, openTap: OpenTap): Op
       if (reply.text !== '') span.setAttribute(attributes.outputMessages, JSON.stringify([outputMessage(hide(reply.text), llm)]))
       if (budget.truncated) span.setAttribute('llm_gateway.output_truncated', true)
     }
-    return new ListeningTap(tap, reply, tell)
+    return listening(tap, reply, tell)
   }
 }
 
@@ -76,51 +76,26 @@ function outputMessage (content: string, { usage: { finishReason } }: ModelCall)
   return { role: 'assistant', parts: [{ type: 'text', content }], ...finishReason !== null && { finish_reason: finishReason } }
 }
 
-/** The usage tap, with a listener for the text. */
-class ListeningTap implements ReplyTap {
-  readonly #tap: ReplyTap
-  readonly #reply: ReplyText
-  readonly #tell: () => void
-
-  constructor (tap: ReplyTap, reply: ReplyText, tell: () => void) {
-    this.#tap = tap
-    this.#reply = reply
-    this.#tell = tell
-  }
-
-  get complete (): boolean {
-    return this.#tap.complete
-  }
-
-  get lastEventSeen (): boolean {
-    return this.#tap.lastEventSeen
-  }
-
-  get failed (): boolean {
-    return this.#tap.failed
-  }
-
-  get whole (): boolean | Promise<boolean> {
-    return this.#tap.whole
-  }
-
-  get streamFacts (): StreamFacts {
-    return this.#tap.streamFacts
-  }
-
-  push (chunk: Buffer): Buffer | null {
-    this.#reply.push(chunk)
-    return this.#tap.push(chunk)
-  }
-
-  end (): Buffer | null {
-    const rest = this.#tap.end()
-    this.#tell()
-    return rest
-  }
-
-  abort (side: Parameters<ReplyTap['abort']>[0]): void {
-    this.#tap.abort(side)
-    this.#tell()
+/** The same tap, whose reply is read for its text, too. `tell`: called once it is over. */
+function listening (tap: ReplyTap, reply: ReplyText, tell: () => void): ReplyTap {
+  return {
+    get complete () { return tap.complete },
+    get lastEventSeen () { return tap.lastEventSeen },
+    get failed () { return tap.failed },
+    get whole () { return tap.whole },
+    get streamFacts () { return tap.streamFacts },
+    push: (chunk) => {
+      reply.push(chunk)
+      return tap.push(chunk)
+    },
+    end: () => {
+      const rest = tap.end()
+      tell()
+      return rest
+    },
+    abort: (side) => {
+      tap.abort(side)
+      tell()
+    },
   }
 }
