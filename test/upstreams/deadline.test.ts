@@ -110,11 +110,14 @@ t.test('the same member is not asked again beyond the deadline', async (t) => {
   const pool = { ...poolOfOne(upstream, new HealthRegistry()), causes: new Set(['connect']), attempts: 2, deadlineMs: 1_000 }
   for (const [failsAt, waitMs] of [[890, 100], [910, null]] as const) {
     clock.now = 0
-    const attempts = new PoolAttempts(pool, requestTo('/v1/models', { method: 'GET' }), {}, false, around)
+    const llm = requestTo('/v1/models', { method: 'GET' })
+    const attempts = new PoolAttempts(pool, llm, {}, false, around)
+    clock.now = 5.4
     attempts.next()
     clock.now = failsAt
     t.equal(attempts.failed({ kind: 'transport', error: new Error('refused'), sent: false }), waitMs)
     attempts.over('complete')
+    t.match(llm.routing.attempts?.[0], { result: 'connect', durationMs: failsAt - 5 }, 'since the attempt began, in whole milliseconds')
   }
   t.strictSame(failedOver, ['connect'])
 })
