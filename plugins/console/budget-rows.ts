@@ -5,7 +5,7 @@ interface BudgetRow extends BudgetStatus {
   readonly resets: string | null
 }
 
-interface BudgetTable {
+export interface BudgetTable {
   /** Those with the smallest remaining share first; null while the store does not answer. */
   readonly budgets: readonly BudgetRow[] | null
   readonly moreBudgets: number
@@ -18,22 +18,16 @@ const keepMs = 2_000
 
 const unknown: BudgetTable = { budgets: null, moreBudgets: 0, budgetsCut: false }
 
-/** Budgets as the page shows them. */
-export class BudgetRows {
-  readonly #read: () => Promise<BudgetsStatus>
-  #table: Promise<BudgetTable> = Promise.resolve(unknown)
-  #readAt = -Infinity
-
-  constructor (read: () => Promise<BudgetsStatus>) {
-    this.#read = read
-  }
-
-  async table (now = performance.now()): Promise<BudgetTable> {
-    if (now - this.#readAt >= keepMs) {
-      this.#readAt = now
-      this.#table = this.#read().then(tableOf, () => unknown)
+/** Returns the budgets as the page shows them. */
+export function budgetTables (read: () => Promise<BudgetsStatus>): (now?: number) => Promise<BudgetTable> {
+  let table = Promise.resolve(unknown)
+  let readAt = -Infinity
+  return async (now = performance.now()) => {
+    if (now - readAt >= keepMs) {
+      readAt = now
+      table = read().then(tableOf, () => unknown)
     }
-    return await this.#table
+    return await table
   }
 }
 

@@ -12,7 +12,7 @@ export { hostsOf, type ConsoleOptions } from './options.js'
 async function registerConsole (app: FastifyInstance, options: ConsoleOptions): Promise<void> {
   checkConsoleOptions(options)
   // Loaded on use: most apps have no console, and each file takes time at every start.
-  const [{ BudgetRows }, { costDaysOf }, { History }, { Readings }, { servePage }] = await Promise.all([
+  const [{ budgetTables }, { costDaysOf }, { History }, { Readings }, { servePage }] = await Promise.all([
     import('./budget-rows.js'), import('./cost-days.js'), import('./history.js'), import('./readings.js'), import('./serve-page.js'),
   ])
   const gateway = joinGateway(app)
@@ -29,7 +29,7 @@ async function registerConsole (app: FastifyInstance, options: ConsoleOptions): 
     const others = await gateway.otherUpstreams()
     return mergedStatus([gateway.upstreamsStatus(), ...others])
   }
-  const budgets = new BudgetRows(async () => await gateway.budgetsStatus())
+  const budgets = budgetTables(async () => await gateway.budgetsStatus())
   const shown = { readings, costDays, history, upstreams, budgets, hosts: hostsOf(options) }
 
   if (options.path !== undefined) servePage(app, options.path, shown)

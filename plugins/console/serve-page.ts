@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { BudgetRows } from './budget-rows.js'
+import type { BudgetTable } from './budget-rows.js'
 import type { CostDays } from './cost-days.js'
 import type { History } from './history.js'
 import { pageRoute } from '../core/door/own-host.js'
@@ -17,7 +17,7 @@ interface Shown {
   readonly costDays: () => CostDays
   readonly history: History
   readonly upstreams: () => Promise<UpstreamsStatus>
-  readonly budgets: BudgetRows
+  readonly budgets: () => Promise<BudgetTable>
   /** The host names that it answers to; null for any. */
   readonly hosts: readonly string[] | null
 }
@@ -50,7 +50,7 @@ export function servePage (app: FastifyInstance, path: string, { readings, costD
         overhead: boundsOf(readings, 'overhead_seconds'),
       },
       points: history.after(isOurs ? Number(searchParams.get('after')) : 0),
-      tables: { ...tables(readings, ofCosts), members: memberRows(await upstreams()), ...await budgets.table() },
+      tables: { ...tables(readings, ofCosts), members: memberRows(await upstreams()), ...await budgets() },
     }
   })
   app.get(`${base}/upstreams`, route, async (_request: FastifyRequest, reply: FastifyReply) => {

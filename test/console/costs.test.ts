@@ -1,7 +1,7 @@
 /** What the console tells of costs and budgets. */
 import { createHash } from 'node:crypto'
 import t, { type Test } from 'tap'
-import { BudgetRows } from '../../plugins/console/budget-rows.js'
+import { budgetTables } from '../../plugins/console/budget-rows.js'
 import type { Gateway } from '../../plugins/core/gateway.js'
 import type { BudgetStatus } from '../../plugins/core/money/budget-status.js'
 import type { LlmGatewayOptions } from '../../plugins/index.js'
@@ -153,15 +153,15 @@ t.test('however many look, the state is asked once in two seconds', async (t) =>
   const budget: BudgetStatus = {
     group: 'g', key: null, unit: 'tokens', period: 'total', timezone: 'UTC', amount: 4, spent: 0, held: 1, resetsAt: null,
   }
-  const rows = new BudgetRows(async () => {
+  const tables = budgetTables(async () => {
     asked += 1
     return { budgets: [budget], more: 3, isCut: true }
   })
   for (const now of [0, 1, 1_999]) {
-    t.strictSame(await rows.table(now), { budgets: [{ ...budget, resets: null }], moreBudgets: 3, budgetsCut: true })
+    t.strictSame(await tables(now), { budgets: [{ ...budget, resets: null }], moreBudgets: 3, budgetsCut: true })
   }
   t.equal(asked, 1)
-  await rows.table(2_000)
+  await tables(2_000)
   t.equal(asked, 2)
 })
 

@@ -4,7 +4,7 @@
  */
 import { readAccount, readBucketRecord, readNumbers, writeAccount, writeBucket, writeQuiet } from './codec.js'
 import type { BucketRecord } from '../../core/balances/buckets.js'
-import { LmdbIdle } from './idle.js'
+import { idleDropper } from './idle.js'
 import { LmdbHolds, states } from './holds.js'
 import { Known, type Binary } from './known.js'
 import { GroupNames } from './names.js'
@@ -98,7 +98,7 @@ export class LmdbGroupStores {
   #newStore (group: string): GroupStore {
     const names = new GroupNames(group, this.#max)
     const dropBuckets = (key: string | null, before: number): boolean => this.#dropBuckets(names.buckets(key), before)
-    const idle = new LmdbIdle(this.#tables.accounts, names.accounts, {
+    const dropIdle = idleDropper(this.#tables.accounts, names.accounts, {
       account: (name) => this.#accounts.get(name),
       dropAccount: (name) => {
         this.#accounts.drop(name)
@@ -120,7 +120,7 @@ export class LmdbGroupStores {
         this.#spent.add(name, isLess)
       },
       dropBuckets,
-      dropIdle: (nowMs) => idle.drop(nowMs),
+      dropIdle,
       hold: (id, isFirst) => this.#hold(names, id, isFirst),
       saveHold: (hold, before) => this.#saveHold(names, hold, before),
       dropHold: (hold) => this.#holds.change(names, hold.id, null, hold),

@@ -11,30 +11,17 @@ interface Records {
   readonly dropBuckets: (key: string, before: number) => boolean
 }
 
-/** Idle accounts of one group. */
-export class LmdbIdle {
-  readonly #table: Binary
-  readonly #prefix: string
-  readonly #records: Records
+/** Returns what removes idle accounts of one group, looking at some of them each time. `prefix`: what the names of its keys' accounts begin with. */
+export function idleDropper (table: Binary, prefix: string, { account, dropAccount, dropBuckets }: Records): (nowMs: number) => void {
   /** Where the next check begins. */
-  #next: string
-
-  /** `prefix`: what the names of its keys' accounts begin with. */
-  constructor (table: Binary, prefix: string, records: Records) {
-    this.#table = table
-    this.#prefix = prefix
-    this.#records = records
-    this.#next = prefix
-  }
-
-  drop (nowMs: number): void {
-    const { account, dropAccount, dropBuckets } = this.#records
-    const names = [...this.#table.getKeys({ start: this.#next, end: `${this.#prefix}\uffff`, limit: idleLooks + 1 })]
-    this.#next = names[idleLooks] ?? this.#prefix
+  let next = prefix
+  return (nowMs) => {
+    const names = [...table.getKeys({ start: next, end: `${prefix}\uffff`, limit: idleLooks + 1 })]
+    next = names[idleLooks] ?? prefix
     for (const name of names.slice(0, idleLooks)) {
       const found = account(name)
       if (found === undefined || !isIdle(found, nowMs)) continue
-      if (!dropBuckets(name.slice(this.#prefix.length), nowMs - bucketKeepMs)) dropAccount(name)
+      if (!dropBuckets(name.slice(prefix.length), nowMs - bucketKeepMs)) dropAccount(name)
     }
   }
 }
