@@ -8,6 +8,7 @@ import { errors } from '../../plugins/errors/index.js'
 import { joinGateway } from '../../plugins/core/gateway.js'
 import { paths, createRewriteUrl, type PathsOptions, type RewriteUrlOptions } from '../../plugins/paths/index.js'
 import { ModelCall, modelCallOf } from '../../plugins/core/call/model-call.js'
+import type { RawRequest } from '../../plugins/core/call/identify.js'
 import { listen, secret, watchSettled } from '../helpers/gateway.js'
 import { hostAuth, startHost } from '../helpers/host.js'
 import { listenAtTwo } from '../helpers/two-addresses.js'
@@ -201,6 +202,26 @@ t.test('what the router itself would answer in its own words is answered in the 
     { code: 'FST_ERR_BAD_URL' },
     'none of ours'
   )
+})
+
+t.test('a rewriteUrl of the host\'s own stands alone, and before or behind ours', async (t) => {
+  const renamed = (url = ''): string => url.replace(/^\/api\/ai\//, '/v1/')
+  const repair = createRewriteUrl()
+  const ways: Record<string, (raw: RawRequest) => string> = {
+    alone: (raw) => renamed(raw.url),
+    before: (raw) => {
+      raw.url = renamed(raw.url)
+      return repair(raw)
+    },
+    behind: (raw) => renamed(repair(raw)),
+  }
+  for (const [way, rewriteUrl] of Object.entries(ways)) {
+    const { app, seen } = await build(t, {}, { rewriteUrl })
+    for (const url of ['/api/ai/messages', '/api/ai/v1/messages', '/v1/v1/messages', '/messages']) {
+      await app.inject({ method: 'POST', url })
+      t.match(seen.pop(), { llm: 'messages', url: '/v1/messages' }, `${way}: ${url}`)
+    }
+  }
 })
 
 t.test('a rewriteUrl that knows less than the app decides nothing', async (t) => {
