@@ -11,7 +11,7 @@ interface Records {
   readonly dropBuckets: (key: string, before: number) => boolean
 }
 
-/** Returns what removes idle accounts of one group, looking at some of them each time. `prefix`: what the names of its keys' accounts begin with. */
+/** Looks at some accounts of a group each time, and removes idle ones. `prefix`: what the names of its keys' accounts begin with. */
 export function idleDropper (table: Binary, prefix: string, { account, dropAccount, dropBuckets }: Records): (nowMs: number) => void {
   /** Where the next check begins. */
   let next = prefix
