@@ -1,11 +1,42 @@
 import { one, type Decimal } from '../core/money/decimal.js'
 import { checkChoice, checkOptions, OptionError } from '../core/config/options.js'
+import type { TokenUsage } from '../core/types.js'
 import { Place } from './place.js'
 import { PriceTable } from './price-table.js'
 import { readFactor } from './read-row.js'
 
-/** Prices per million tokens, by leaf or kind of content, such as `{ input: 1.25, cache_read: 0.125, output: 10 }`. */
-export type PriceOptions = Readonly<Record<string, unknown>>
+/** Prices of a million tokens of each leaf; of a kind of content, by default that of its leaf. */
+type RateOptions = Readonly<Partial<Record<keyof TokenUsage | `${'input' | 'output'}_${'audio' | 'image' | 'video'}`, number>>>
+
+interface SheetOptions extends RateOptions {
+  /** All prices of a request with more tokens of input; `inclusive`: as many or more. @defaultValue none */
+  readonly above?: ReadonlyArray<RateOptions & { readonly inputTokens: number, readonly inclusive?: boolean }>
+}
+
+type VariantOptions = Readonly<Record<string, SheetOptions | number>>
+
+/**
+ * Prices of a model, such as `{ input: 1.25, cache_read: 0.125, output: 10, reasoning: 10 }`. A leaf that is left out has no price. The
+ * fields are told in docs/costs.md.
+ */
+export interface PriceOptions extends SheetOptions {
+  /** By service tier: prices of its own, or a factor. @defaultValue none */
+  readonly tiers?: VariantOptions
+  /** The same by speed. @defaultValue none */
+  readonly speeds?: VariantOptions
+  /** Factors by region. @defaultValue 1 each */
+  readonly regions?: Readonly<Record<string, number>>
+  /** Prices of one. @defaultValue none */
+  readonly each?: Readonly<Partial<Record<'search' | 'searched' | 'file_search' | 'container' | 'image' | 'second' | 'request', number>>>
+  /** Prices of tokens that tools used with models of their own. @defaultValue none */
+  readonly tools?: SheetOptions
+  /** When it begins to be valid: `2027-01-01`, or a date and time. @defaultValue always */
+  readonly from?: string
+  /** When it ends. @defaultValue never */
+  readonly until?: string
+  /** If it is told, that of all prices. @defaultValue none */
+  readonly currency?: string
+}
 
 export interface CostsOptions {
   /**
