@@ -9,11 +9,11 @@ import { gatewayPlugin } from '../core/gateway-plugin.js'
 import { identifyFirst, refusalOf } from '../core/call/identify.js'
 import { refuseUrl } from '../core/door/refuse-url.js'
 import { modelCallOf, type ModelCall } from '../core/call/model-call.js'
+import { checkMounts, skipDestinations } from './adapted-mounts.js'
 import { UpstreamDispatcher } from './dispatcher.js'
 import { given } from '../core/config/options.js'
 import { checkTransport, withTransportDefaults, type ForwardOptions } from './options.js'
 import { relay } from './relay.js'
-import { checkAddresses, refuseOtherTransports, skipDestinations } from './proxy-options.js'
 import { routeAddresses } from './routes.js'
 
 export { proxyOptions, type HttpProxyOptions, type ProxyOptions } from './proxy-options.js'
@@ -32,8 +32,7 @@ async function registerForward (app: FastifyInstance, options: ForwardOptions & 
   app.addHook('onClose', async () => {
     await Promise.all([...gateway.transports].map(async (transport) => await transport.destroy()))
   })
-  refuseOtherTransports(app, gateway)
-  checkAddresses(app)
+  checkMounts(app, gateway)
   skipDestinations(app)
   if (routes) await app.register(async function mount (scope) { mountRoutes(scope, gateway, dispatcher) })
 }

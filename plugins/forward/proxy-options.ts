@@ -1,16 +1,16 @@
-import type { FastifyInstance, FastifyPluginOptions, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { decisionOf } from '../core/door/decision.js'
 import { answer } from '../core/door/door.js'
-import { gatewayOf, type Gateway } from '../core/gateway.js'
+import { gatewayOf } from '../core/gateway.js'
 import { identify } from '../core/call/identify.js'
 import { checkChoice, OptionError } from '../core/config/options.js'
-import { ModelCall, modelCallOf } from '../core/call/model-call.js'
+import { ModelCall } from '../core/call/model-call.js'
+import { transports } from './adapted-mounts.js'
 import { UpstreamDispatcher } from './dispatcher.js'
-import { mountProblem, type MountProblem, type MountAddress } from './mount-address.js'
 import { checkGateway, needsGateway } from './needs-gateway.js'
 import { checkTransport, withTransportDefaults, type TransportOptions } from './options.js'
 import { leftAlone } from './send.js'
-import { sendMounted, sendsDirectly } from './sender.js'
+import { sendMounted } from './sender.js'
 
 export interface ProxyOptions extends TransportOptions {
   /**
@@ -77,69 +77,3 @@ Object.defineProperty(proxyOptions, 'handler', {
   enumerable: true,
   get () { throw new OptionError('proxyOptions', 'is a function: spread what it returns, ...proxyOptions()') },
 })
-
-const transports = new WeakMap<object, UpstreamDispatcher>()
-
-/**
- * Has requests of adapted mounts, registered from now on, sent before http-proxy makes their destination, which parses the URL three times
- * and is not used for groups with an upstream of their own. Below what an `onRoute` hook puts around the handler, so that it still decides.
- */
-export function skipDestinations (app: FastifyInstance): void {
-  app.addHook('onRegister', (scope, { handler: own, preRewrite }: FastifyPluginOptions) => {
-    // A `preRewrite` may refuse a request.
-    if (!transports.has(Object(own)) || preRewrite !== undefined) return
-    const { route } = scope
-    Object.assign(scope, {
-      route: ({ handler, ...rest }: RouteOptions) => route.call(scope, {
-        ...rest,
-        handler (request, reply) {
-          const llm = modelCallOf(request)
-          const isSent = llm !== null && sendsDirectly({ gateway: gatewayOf(request.server), llm, request, reply })
-          return isSent ? undefined : handler.call(this, request, reply)
-        },
-      }),
-    })
-  })
-}
-
-/** Checks where adapted mounts, registered from now on, send their requests. Throws `LLM_GATEWAY_OPTION` at the start. */
-export function checkAddresses (app: FastifyInstance): void {
-  const found: Array<MountProblem & { readonly mount: string }> = []
-  app.addHook('onRegister', ({ prefix }, options: MountAddress & Partial<Record<'handler' | 'prefix', unknown>>) => {
-    const problem = transports.has(Object(options.handler)) ? mountProblem(prefix, options) : null
-    if (problem !== null) found.push({ mount: prefix, ...problem })
-  })
-  app.addHook('onReady', async () => {
-    for (const { mount, isFatal, text } of found) {
-      if (isFatal) throw new OptionError('proxyOptions', `is spread into the mount at ${mount}, which ${text}`)
-      app.log.warn(`proxyOptions is spread into the mount at ${mount}, which ${text}`)
-    }
-  })
-}
-
-/**
- * Fails the start if a mount, registered from now on, spreads `proxyOptions()` but has another handler; or, if a group has an upstream of
- * its own, another transport, which does not go there. Throws `LLM_GATEWAY_OPTION`.
- */
-export function refuseOtherTransports (app: FastifyInstance, gateway: Gateway): void {
-  const others: string[] = []
-  const mutes: string[] = []
-  app.addHook('onRegister', (_scope, options: Partial<Record<'config' | 'handler' | 'undici' | 'http' | 'http2' | 'prefix', unknown>>) => {
-    const own = transports.get(Object(options.handler))
-    if (own === undefined && Object(options.config).llm === 'proxy') mutes.push(String(options.prefix ?? '/'))
-    if (own !== undefined && (options.undici !== own || Boolean(options.http) || Boolean(options.http2))) {
-      others.push(String(options.prefix ?? '/'))
-    }
-  })
-  app.addHook('onReady', async () => {
-    const [[other], [mute]] = [others, mutes]
-    if (mute !== undefined) {
-      throw new OptionError('proxyOptions', `is spread into the mount at ${mute}, which has a handler of its own in place of theirs`)
-    }
-    if (other === undefined || !gateway.namesUpstreams) return
-    throw new OptionError(
-      'proxyOptions',
-      `is spread into the mount at ${other}, which has an undici, http or http2 of its own: groups with an upstream could not go there`
-    )
-  })
-}
