@@ -21,6 +21,8 @@ const limits = fc.oneof({ weight: 4, arbitrary: some }, { weight: 1, arbitrary: 
 type ValueOf<T> = T extends fc.Arbitrary<infer Value> ? Value : never
 const id = fc.constantFrom(...ids)
 const tokens = fc.integer({ min: 0, max: 60 })
+/** Of a request that has no price, none is given. */
+const cost = fc.option(tokens, { nil: undefined })
 
 /** What is counted in what, and until when, is the same for all asks; how much may differ, and whether an older version asks. */
 const budgets = fc.subarray(['minute', 'all']).chain((chosen) => fc.tuple(...chosen.map((name) => fc.record({
@@ -42,7 +44,7 @@ const holds = fc.record({
   do: fc.constant('hold' as const),
   id,
   limits: fc.record({ groupLimits: limits, keyLimits: limits }),
-  amounts: fc.record({ requests: fc.constantFrom(0, 1), tokens, floor: tokens, cost: tokens, costFloor: tokens }),
+  amounts: fc.record({ requests: fc.constantFrom(0, 1), tokens, floor: tokens, cost, costFloor: cost }),
   budgets: fc.record({ key: budgets, group: budgets }),
 })
 const others = fc.oneof(
@@ -50,7 +52,7 @@ const others = fc.oneof(
     do: fc.constant('settle' as const),
     id,
     tokens,
-    cost: tokens,
+    cost,
     late: fc.constantFrom(...scopes),
     lateBalances: fc.constantFrom(undefined, ...scopes),
     budgets,
