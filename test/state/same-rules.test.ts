@@ -22,7 +22,7 @@ type ValueOf<T> = T extends fc.Arbitrary<infer Value> ? Value : never
 const id = fc.constantFrom(...ids)
 const tokens = fc.integer({ min: 0, max: 60 })
 /** Of a request that has no price, none is given. */
-const cost = fc.option(tokens, { nil: undefined })
+const costs = fc.record({ cost: tokens, costFloor: tokens }, { requiredKeys: [] })
 
 /** What is counted in what, and until when, is the same for all asks; how much may differ, and whether an older version asks. */
 const budgets = fc.subarray(['minute', 'all']).chain((chosen) => fc.tuple(...chosen.map((name) => fc.record({
@@ -44,7 +44,8 @@ const holds = fc.record({
   do: fc.constant('hold' as const),
   id,
   limits: fc.record({ groupLimits: limits, keyLimits: limits }),
-  amounts: fc.record({ requests: fc.constantFrom(0, 1), tokens, floor: tokens, cost, costFloor: cost }),
+  amounts: fc.record({ requests: fc.constantFrom(0, 1), tokens, floor: tokens }),
+  costs,
   budgets: fc.record({ key: budgets, group: budgets }),
 })
 const others = fc.oneof(
@@ -52,7 +53,7 @@ const others = fc.oneof(
     do: fc.constant('settle' as const),
     id,
     tokens,
-    cost,
+    costs: fc.record({ cost: tokens }, { requiredKeys: [] }),
     late: fc.constantFrom(...scopes),
     lateBalances: fc.constantFrom(undefined, ...scopes),
     budgets,
@@ -74,7 +75,9 @@ const turns = fc.array(fc.oneof(
   { weight: 2, arbitrary: fc.constantFrom(20_000, 41_000) },
   { weight: 1, arbitrary: fc.constantFrom(26 * hourMs, -hourMs) }
 ), { maxLength: 40 })
-const settleAll: Step[] = ids.map((id) => ({ do: 'settle', id, tokens: 9, cost: 9, late: [], lateBalances: undefined, budgets: [] }))
+const settleAll = ids.map((id): Step => {
+  return { do: 'settle', id, tokens: 9, costs: { cost: 9 }, late: [], lateBalances: undefined, budgets: [] }
+})
 
 /** One id belongs to one key: whoever settles is who held. */
 const keyOf = (id: string): string => keys[ids.indexOf(id) % keys.length] ?? 'k1'
@@ -90,15 +93,15 @@ function taking (group: string, step: Step, now: number, asked: Map<string, Know
   if (step.do === 'leave') return async (balances) => await balances.leave(id, group)
   if (step.do === 'renew') return async (balances) => await balances.renew(group, [id, 'nobody'])
   if (step.do === 'settle') {
-    const { tokens, cost, late, lateBalances } = step
+    const { tokens, costs, late, lateBalances } = step
     const lateBuckets = late.flatMap((scope) => step.budgets.map((each) => ({ ...bucketOf(each, scope, now), scope })))
-    return async (balances) => await balances.settle({ id, group, key, tokens, cost, late, lateBuckets, lateBalances })
+    return async (balances) => await balances.settle({ id, group, key, tokens, ...costs, late, lateBuckets, lateBalances })
   }
   const isFirst = !asked.has(id)
   const [keyBuckets, groupBuckets] = both.map((scope) => step.budgets[scope].map((each) => bucketOf(each, scope, now)))
   const known = asked.get(id) ?? { ...step.limits, keyBuckets, groupBuckets }
   asked.set(id, known)
-  return async (balances) => await balances.hold({ id, group, key, isFirst, ...known, ...step.amounts })
+  return async (balances) => await balances.hold({ id, group, key, isFirst, ...known, ...step.amounts, ...step.costs })
 }
 
 /** Every account, and every bucket of this minute and the one before. */
