@@ -22,8 +22,11 @@ local function int (n) return string.format('%.0f', n) end
 local function suffix (scope, key) if scope == 'group' then return '' end return ':' .. key end
 
 local function load (id)
-  -- What is not there is none, and so is what cannot be read, or it would be met at every sweep.
-  local _, hold = pcall(cmsgpack.unpack, redis.call('HGET', H, id))
+  local packed = redis.call('HGET', H, id)
+  -- Every new request's: the error of reading nothing would cost more than the call.
+  if not packed then return end
+  -- What cannot be read is none, or it would be met at every sweep.
+  local _, hold = pcall(cmsgpack.unpack, packed)
   if type(hold) == 'table' then return hold end
 end
 local function save (id, hold, deadline)
