@@ -2,8 +2,10 @@ import { gzipSync } from 'node:zlib'
 import Fastify from 'fastify'
 import httpProxy from '@fastify/http-proxy'
 import t from 'tap'
+import { modelCallOf, type ModelCall } from '../../plugins/core/call/model-call.js'
 import { auth, limits, paths, proxyOptions, upstreams, usage, forward } from '../../plugins/index.js'
 import type { LimitsOptions } from '../../plugins/limits/index.js'
+import { ticketOf, type Ticket } from '../../plugins/limits/ticket.js'
 import { memoryBalances, memoryLedger, type Balances, type Ledger } from '../../plugins/state/index.js'
 import { call, everyProtocol, listen, read, secret, startGateway, watchSettled } from '../helpers/gateway.js'
 import { Signal, startUpstream, usageOf } from '../helpers/upstream.js'
@@ -327,6 +329,25 @@ t.test('a request whose record waits for longer than a hold lives keeps what it 
   t.match(await quiet(), { spent: 170 })
   // The timer sees that nothing is left.
   while (ended().length === 0) await new Promise((resolve) => setTimeout(resolve, 5))
+})
+
+t.test('a claim whose record waits for the disk does not keep its request in memory', async (t) => {
+  let keep = (): void => {}
+  const ledger: Ledger = { ...memoryLedger(), append: async () => await new Promise<void>((resolve) => { keep = resolve }) }
+  const tickets: Array<Ticket | undefined> = []
+  const calls: Array<ModelCall | null> = []
+  const balances = memoryBalances()
+  const hold: Balances['hold'] = (ask) => {
+    for (const llm of calls) tickets.push(llm === null ? undefined : ticketOf(llm))
+    return balances.hold(ask)
+  }
+  const authorize: LimitsOptions['authorize'] = (request) => { calls.push(modelCallOf(request)) }
+  const { chat, quiet } = await setup(t, { group: { balance: 100_000 }, limits: { ledger, authorize, balances: { ...balances, hold } } })
+  t.equal((await chat()).status, 200)
+  while (calls[0]?.settled !== true) await new Promise((resolve) => setTimeout(resolve, 5))
+  t.strictSame([tickets[0]?.llm, calls[0].ticket], [null, null])
+  keep()
+  await quiet()
 })
 
 t.test('limits that would be asked before anybody knows who calls fail the start', async (t) => {
