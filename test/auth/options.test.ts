@@ -29,6 +29,7 @@ t.test('a wrong option fails at start and names itself, never a secret', async (
     [{}, /option groups is required/],
     [{ groups: { g: { protocols: 'messages' } } }, /groups\.g\.protocols must be a list/],
     [{ groups: { g: { protocols: ['telepathy'] } } }, /groups\.g\.protocols holds "telepathy", which is none of/],
+    [{ groups: { g: { protocols: ['messages', undefined] } } }, /groups\.g\.protocols holds undefined, which is none of/],
     [{ groups: { g: { protocols: [], limits: { requestPerMinute: 1 } } } }, /requestPerMinute is not known; did you mean requestsPerMinute/],
     [{ groups: { g: { protocols: [], limits: { balance: 1.5 } } } }, /groups\.g\.limits\.balance must be a whole number/],
     [{ groups: { g: { protocols: [], limits: { balance: -1 } } } }, /groups\.g\.limits\.balance must be a whole number/],

@@ -55,6 +55,7 @@ t.test('a wrong upstream is refused at start, by the name of its field and witho
     [{ url: 'http://h', models: { ours: '' } }, /upstreams\.u\.models\.ours must be the name of a model/],
     [Object({ url: 'http://h', protocols: 'messages' }), /upstreams\.u\.protocols must be a list/],
     [{ url: 'http://h', protocols: ['message'] }, /upstreams\.u\.protocols holds "message", which is none of .*; did you mean messages\?/],
+    [Object({ url: 'http://h', protocols: ['messages', undefined] }), /upstreams\.u\.protocols holds undefined, which is none of/],
   ]
   for (const [options, message] of cases) {
     t.throws(() => readUpstreams({ u: options }), { code: 'LLM_GATEWAY_OPTION', message })

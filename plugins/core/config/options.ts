@@ -106,8 +106,10 @@ export function checkChoice (option: string, value: unknown, choices: readonly s
 
 /** Throws `LLM_GATEWAY_OPTION` if a list holds anything but these names. */
 export function checkNames (option: string, names: readonly unknown[], known: readonly string[]): void {
-  const unknown = names.find((name) => !known.some((each) => each === name))
-  if (unknown === undefined) return
+  const isUnknown = (name: unknown): boolean => !known.some((each) => each === name)
+  if (!names.some(isUnknown)) return
+  // It may be undefined: read from a variable that is not set.
+  const unknown = names.find(isUnknown)
   const meant = didYouMean(String(unknown), known)
   throw new OptionError(option, `holds ${JSON.stringify(unknown)}, which is none of ${known.join(', ')}${meant}`)
 }
