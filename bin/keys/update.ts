@@ -16,7 +16,7 @@ export async function update (file: string, args: string[], io: Io): Promise<voi
     const edit = editOf(before, values)
     if (values.budget !== undefined) checkPriced({ ...before, ...edit }.limits, config)
     const isSame = Object.keys(edit).length === 0
-    const key = isSame ? before : orRefuse(await store.update(id, edit), id, config)
+    const key = isSame ? before : orRefuse(await store.update(id, (now) => editOf(now, values)), id, config)
     if (json) io.out(keyLine(key))
     else io.err(`key ${id} ${isSame ? 'is as it was' : 'is changed'}`)
   }, group)

@@ -1,5 +1,5 @@
 import { readLabels } from '../core/config/labels.js'
-import type { KeyRecord } from './types.js'
+import type { KeyChanges, KeyRecord } from './types.js'
 
 /** The text that a store keeps. `labels` is left out: it is read again from `label`. */
 export function writeKey (record: KeyRecord): string {
@@ -16,6 +16,10 @@ export function readKey (text: string): KeyRecord {
 /** Adds the labels that the record's text holds, for counting requests by them. */
 export function withLabels (record: KeyRecord): KeyRecord {
   return record.label == null ? record : { ...record, labels: readLabels(record.label) }
+}
+
+export function changed (old: KeyRecord, changes: KeyChanges): KeyRecord {
+  return { ...old, ...typeof changes === 'function' ? changes(old) : changes }
 }
 
 function isKeyRecord (value: unknown): value is KeyRecord {

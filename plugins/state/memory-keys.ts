@@ -1,5 +1,5 @@
 import { Listeners } from './listeners.js'
-import { withLabels } from './key-record.js'
+import { changed, withLabels } from './key-record.js'
 import type { KeyChange, KeyRecord, KeyStore } from './types.js'
 
 /** Keys of this process, lost at exit. */
@@ -28,7 +28,7 @@ export function memoryKeys (): KeyStore {
     update: async (id, changes) => {
       const old = byId.get(id)
       if (old === undefined) return null
-      const record = { ...old, ...changes }
+      const record = changed(old, changes)
       byDigest.delete(old.digest)
       listeners.tell({ id, digest: old.digest })
       put(record)

@@ -25,6 +25,8 @@ export interface KeyRecord extends Key {
 /** What may change about a key. Disabling revokes it; a new digest rotates it. */
 export type KeyEdit = Partial<Pick<KeyRecord, 'digest' | 'group' | 'disabled' | 'expiresAt' | 'limits' | 'label'>>
 
+export type KeyChanges = KeyEdit | ((now: KeyRecord) => KeyEdit)
+
 export interface KeyStore {
   /** Finds a key by its digest: SHA-256 of the secret, 64 lower-case hex digits. Null: no such key. Rejects if the store cannot answer. */
   find: (digest: string) => Promise<Key | null>
@@ -36,8 +38,11 @@ export interface KeyStore {
   read: (id: string) => Promise<KeyRecord | null>
   /** False if the id or the digest is taken. */
   create: (record: KeyRecord) => Promise<boolean>
-  /** Null: no such key. Resolves once the change is stored and announced. */
-  update: (id: string, changes: KeyEdit) => Promise<KeyRecord | null>
+  /**
+   * Null: no such key. Resolves once the change is stored and announced. A function makes it from what the key is when it is changed:
+   * others may change it meanwhile.
+   */
+  update: (id: string, changes: KeyChanges) => Promise<KeyRecord | null>
   /** All keys, in no certain order. */
   list: () => AsyncIterable<KeyRecord>
   close: () => Promise<void>

@@ -51,6 +51,12 @@ for (const engine of engines) {
       t.match(await keys.find(digest), { id: 'one', limits: { balance: 9 } })
     })
 
+    t.test('keep what two change of them at the same time', async (t) => {
+      const wishes = [{ balance: 7 }, { concurrency: 3 }, { requestsPerMinute: 5 }]
+      await Promise.all(wishes.map(async (wish) => await keys.update('one', ({ limits }) => ({ limits: { ...limits, ...wish } }))))
+      t.same((await keys.read('one'))?.limits, { balance: 7, concurrency: 3, requestsPerMinute: 5 })
+    })
+
     t.test('are listed', async (t) => {
       const ids: string[] = []
       for await (const { id } of keys.list()) ids.push(id)

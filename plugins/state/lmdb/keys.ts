@@ -1,4 +1,4 @@
-import { withLabels } from '../key-record.js'
+import { changed, withLabels } from '../key-record.js'
 import { KeyChanges } from './key-changes.js'
 import type { LmdbFiles } from './open.js'
 import type { KeyRecord, KeyStore } from '../types.js'
@@ -30,10 +30,10 @@ export function lmdbKeys ({ writeDurable, keysByDigest, digestsById, changes: fi
       put(record)
       return true
     }),
-    update: async (id, changed) => write(() => {
+    update: async (id, edit) => write(() => {
       const old = recordOf(id)
       if (old === undefined) return null
-      const record = { ...old, ...changed }
+      const record = changed(old, edit)
       keysByDigest.removeSync(old.digest)
       changes.add({ id, digest: old.digest })
       put(record)

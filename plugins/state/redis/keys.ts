@@ -1,7 +1,7 @@
 import { isObject } from '../../core/body/json-object.js'
 import { parseJson } from '../../core/body/parse-json.js'
 import { Listeners } from '../listeners.js'
-import { readKey, writeKey } from '../key-record.js'
+import { changed, readKey, writeKey } from '../key-record.js'
 import type { RedisLink } from './link.js'
 import type { KeyChange, KeyRecord, KeyStore } from '../types.js'
 
@@ -41,7 +41,7 @@ export async function redisKeys (link: RedisLink, prefix: string): Promise<KeySt
       for (let attempt = 0; attempt < updateAttempts; attempt += 1) {
         const old = await recordOf(id)
         if (old === null) return null
-        const record = { ...old, ...changes }
+        const record = changed(old, changes)
         if (await put(old, record)) return record
       }
       throw new Error('the key is changed by others at the same time')
