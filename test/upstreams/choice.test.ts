@@ -72,6 +72,18 @@ t.test('when all were out and one is back, the others are tried at once', async 
   others.end('client_error', { blames: null, waitMs: null })
 })
 
+t.test('a request that waited in a queue of ours in vain does not end a row of failures', async (t) => {
+  const pool = poolWith([{}])
+  const member = memberAt(pool, 0)
+  const visits = visitsIn(pool, () => 0)
+  for (const blames of ['upstream', 'upstream', 'upstream', 'upstream', 'nobody_asked', 'upstream'] as const) {
+    t.equal(member.health.breaker.isOpen, false)
+    visits.begin(member, 'm', 0)
+    visits.end(blames === 'upstream' ? 'reset' : 'queue', { blames, waitMs: null })
+  }
+  t.equal(member.health.breaker.isOpen, true)
+})
+
 t.test('a reply that begins brings back who was out, and counts against who fails; else the clock is not asked', async (t) => {
   const pool = poolWith([{}, {}])
   const member = memberAt(pool, 0)
