@@ -53,8 +53,8 @@ function readPart (part: Buffer, at: number, wanted: readonly string[], fields: 
   const lines = head.split('\r\n')
   const disposition = readDisposition(lines)
   const name = disposition?.get('name')
-  // Servers in Java decode `=?utf-8?Q?model?=` (RFC 2047).
-  if (disposition === null || name === undefined || /\\|=\?/.test(name)) return 'a part has no plain name'
+  // Servers in Java decode `=?utf-8?Q?model?=` (RFC 2047), Netty takes `model=` for `model`, and Rack looks behind `;` for a name.
+  if (disposition === null || name === undefined || /[\\=;:,]/.test(name)) return 'a part has no plain name'
   const others = namesIn(head.replace(`name="${name}"`, ''))
   if (others.length > othersMax) return 'a part has no plain name'
   const meant = [name, ...others].map((found) => fieldMeant(found, wanted)).find((field) => field !== undefined && field !== name)

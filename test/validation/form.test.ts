@@ -130,6 +130,9 @@ t.test('a form that two readers could read differently is refused', async (t) =>
       part('Content-Disposition: form-data; name="x"\nContent-Disposition: form-data; name="model"'),
       /no plain name/,
     ],
+    ...['model=', 'model:', ',model', 'a; name=model'].map((name): (typeof cases)[number] => [
+      `the name ${name}`, field('model', 'a') + field(name, 'b') + '--X1--', /no plain name/,
+    ]),
     ['the model in an encoded word', field('model', 'a') + field('=?utf-8?Q?model?=', 'b') + '--X1--', /no plain name/],
     ['a line that is no header', part('Content-Disposition: form-data; name="x"\r\nmodel'), /no plain name/],
     ['the model twice', field('model', 'a') + field('model', 'b') + '--X1--', /the field model stands in it twice/],
