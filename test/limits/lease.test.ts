@@ -242,6 +242,31 @@ t.test('what is left is known after each answer and each end: a share is a part 
   t.same(left(late), [40, 9e8], 'what was refused is not given back')
 })
 
+for (const limits of [{ balance: 100 }, { budgets: [{ tokens: 100, period: 'total' }] }] satisfies Limits[]) {
+  t.test(`in an outage a request gets a share of what the store last said is left: ${Object.keys(limits).join()}`, async (t) => {
+    const memory = memoryBalances()
+    let isAway = false
+    const side = new StoreSide({
+      ...memory,
+      hold: async (ask) => {
+        if (isAway) throw new StoreDownError('does not answer', { asked: false })
+        return await memory.hold(ask)
+      },
+    })
+    const admission = admissionOf(side)
+    const group = { ...groupOf('local'), limits }
+    const ask = async (tokens: number): Promise<Ticket | null> => {
+      const ticket = admission.begin(requestTo('/v1/chat/completions'), key, group, 'USD')
+      const answer = await admission.hold(ticket, { tokens, cost: 0 }, { tokens, cost: 0 })
+      return answer !== 'store down' && answer.ok ? ticket : null
+    }
+    const ticket = await ask(60)
+    if (ticket !== null) admission.settle(ticket, { tokens: 60, cost: 0 })
+    isAway = true
+    t.strictSame([await ask(5) === null, await ask(4) !== null], [true, true], 'a tenth of 40')
+  })
+}
+
 t.test('a lease has its share of every limit, of the key and of the group', async (t) => {
   const cases: ReadonlyArray<readonly [limits: Limits, tokens: number, count: number]> = [
     [{ requestsPerMinute: 30 }, 0, 3],
