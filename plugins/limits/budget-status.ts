@@ -2,7 +2,7 @@
 import { setImmediate as otherWork } from 'node:timers/promises'
 import type { Balances, Bucket } from '../core/balances/types.js'
 import type { Gateway } from '../core/gateway.js'
-import { billionth } from '../core/money/budget.js'
+import { billionthsPerUnit } from '../core/money/budget.js'
 import { nearestFirst, type BudgetsStatus, type BudgetStatus, type ConfiguredParties } from '../core/money/budget-status.js'
 import type { Key, Limits } from '../core/types.js'
 import { currentBuckets, readBucketId } from './budgets.js'
@@ -102,16 +102,16 @@ async function readOne (
 ): Promise<BudgetStatus> {
   const { spent, held } = await balances.readBucket(id, group, key ?? undefined)
   const { period, timezone } = readBucketId(id)
-  const scale = unit === 'cost' ? billionth : 1
+  const perUnit = unit === 'cost' ? billionthsPerUnit : 1
   return {
     group,
     key,
     unit: unit === 'cost' ? currency : 'tokens',
     period,
     timezone,
-    amount: amount * scale,
-    spent: spent * scale,
-    held: held * scale,
+    amount: amount / perUnit,
+    spent: spent / perUnit,
+    held: held / perUnit,
     resetsAt: endsAt,
   }
 }

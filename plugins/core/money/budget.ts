@@ -9,8 +9,8 @@ export type Period = typeof periods[number]
 
 /** Maximum number of budgets of one party: each is counted for every request. */
 const maxBudgets = 16
-/** One billionth, in units of the currency. */
-export const billionth = 1e-9
+/** To divide by: a product with 1e-9 is no 500 for 500 units. */
+export const billionthsPerUnit = 1e9
 
 /** The amount of a budget, in whole tokens or whole billionths of the currency. */
 interface BudgetAmount {
