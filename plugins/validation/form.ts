@@ -98,9 +98,12 @@ function hasAny (parameters: ReadonlyMap<string, string>, start: string): boolea
   return [...parameters.keys()].some((parameter) => parameter.startsWith(start))
 }
 
+/** A name, a file's name, and what Jersey's client tells of a file: a size and dates (RFC 2183). */
+const plain = /^(?:(?:name|filename\*?)=|(?:size|modification-date)=[\w ,:+-]*$)/
+
 /**
- * Null for more than a name and a file's name: some readers prefer `name*`, or the pieces of one (RFC 2231), which forms must not use
- * (RFC 7578 4.2); some find `xname=` or `x='; name=model; y='`. Controls end a line, or a text, for some.
+ * Null for more than that: some readers prefer `name*`, or the pieces of one (RFC 2231), which forms must not use (RFC 7578 4.2); some
+ * find `xname=` or `x='; name=model; y='`. Controls end a line, or a text, for some.
  */
 function readDisposition (lines: readonly string[]): ReadonlyMap<string, string> | null {
   const values: string[] = []
@@ -111,7 +114,7 @@ function readDisposition (lines: readonly string[]): ReadonlyMap<string, string>
   }
   const [only = '', ...others] = values
   const parameters = readParameters(/^[ \t]*form-data(?=[ \t;])(.*)$/i.exec(only)?.[1] ?? '?')
-  const isPlain = others.length === 0 && parameters !== null && [...parameters.keys()].every((name) => /^(?:name|filename\*?)$/.test(name))
+  const isPlain = others.length === 0 && parameters !== null && [...parameters].every((pair) => plain.test(pair.join('=')))
   return isPlain ? parameters : null
 }
 

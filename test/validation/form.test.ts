@@ -69,6 +69,7 @@ t.test('the ways in which clients write a part are read', async (t) => {
   for (const file of [
     'filename="ä.png"; filename*=utf-8\'\'%C3%A4.png', 'filename="model"', 'filename=model.png', 'filename="name=a model; n (1).png"',
     'filename=Tom\'s.png', 'filename="Tom\'s \\"n\\".png"', 'filename=""',
+    'filename="a.png"; modification-date="Sat, 28 Nov 2026 08:13:13 GMT"; size=3',
   ]) t.strictSame(read(part(`Content-Disposition: form-data; name="image"; ${file}`, 'Content-Type: image/png; name="a.png"')), {}, file)
 })
 
@@ -114,6 +115,7 @@ t.test('a form that two readers could read differently is refused', async (t) =>
     ['a name in pieces beside it', part('Content-Disposition: form-data; NAME*0="mo"; name="x"; name*1="del"'), /no plain name/],
     ['a name in another parameter', part('Content-Disposition: form-data; name="x"; xname=model'), /no plain name/],
     ['a name between other quotes', part('Content-Disposition: form-data; y=\'; name="\'; name=model; z=\'"'), /no plain name/],
+    ['one in a date', part('Content-Disposition: form-data; name="x"; modification-date="\'; name=n; y=\'"'), /no plain name/],
     ['a control character', part('Content-Disposition: form-data; name="model\0"'), /no plain name/],
     ...['X-A: Content-Disposition: form-data; name="model"', 'X-A: name = \'svg[model]\'', 'Content-Type: text/plain; NAME=Model']
       .map((line): (typeof cases)[number] => [
