@@ -95,10 +95,11 @@ function ambiguous ({ key, field }: OtherSpelling): BodyRefusal {
  * must be the form's (../auth/access.ts).
  */
 export function checkQuery ({ endpoint, url }: ModelCall): BodyRefusal | null {
-  const { counts, others } = fieldsOf(endpoint)
   const query = queryOf(url)
+  if (query === '') return null
+  const { counts, others } = fieldsOf(endpoint)
   const isRead = mayBeReadAs(['stream', ...counts, ...others].map((name) => name.replace(/\W.*/, '').toLowerCase()))
-  const [name] = query === '' ? [] : parametersOf(query, isRead)[0] ?? []
+  const [name] = parametersOf(query, isRead)[0] ?? []
   if (name === undefined) return null
   return refused('form', 'invalid_body', { reason: `The field ${clipped(name)} must be in the form, not in the query.` })
 }
