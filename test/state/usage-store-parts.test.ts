@@ -3,6 +3,8 @@ import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
+import { endAll } from '../../plugins/state/ledger/end-all.js'
+import { FileLedger } from '../../plugins/state/ledger/file-ledger.js'
 import { writeFrame } from '../../plugins/state/ledger/frame.js'
 import { Backlog } from '../../plugins/state/usage-store/backlog.js'
 import { readMarks, writeMarks } from '../../plugins/state/usage-store/marks.js'
@@ -17,6 +19,7 @@ import { startPostgres, withoutPostgres } from './postgres-server.js'
 import { agrees, arrive, folder, host, idsIn, keep, record, records, shipped, storeOf } from './usage-store.js'
 
 const name = '000000000000001-1-0badc0de.ledger'
+const ownsNone = (): boolean => false
 
 t.test('pieces are whole lines, however long', async (t) => {
   const file = join(folder(t), 'a')
@@ -52,7 +55,7 @@ t.test('marks that cannot be kept are as those that are not there', async (t) =>
 
 t.test('a backlog forgets files that are gone and knows whose time it cannot read', async (t) => {
   const path = folder(t)
-  const backlog = new Backlog(path)
+  const backlog = new Backlog(path, ownsNone)
   t.match(backlog, { records: 0, since: null })
   writeFileSync(join(path, name), 'no record\n')
   const before = Date.now()
@@ -70,7 +73,7 @@ t.test('a backlog forgets files that are gone and knows whose time it cannot rea
   appendFileSync(join(path, name), 'end\n')
   await backlog.look(() => 0)
   t.match(backlog.files, [{ ended: true, records: 0 }])
-  const empty = new Backlog(folder(t))
+  const empty = new Backlog(folder(t), ownsNone)
   await empty.look(() => 0)
   t.same(empty.files, [])
 })
@@ -79,7 +82,7 @@ t.test('what was not counted is not shipped: its file must not go', async (t) =>
   const path = folder(t)
   writeFileSync(join(path, name), `${writeFrame(record())}cut`)
   const bytes = statSync(join(path, name)).size
-  const backlog = new Backlog(path)
+  const backlog = new Backlog(path, ownsNone)
   const look = { isDone: false }
   const looking = backlog.look(() => 0).finally(() => { look.isDone = true })
   while (!look.isDone) {
@@ -106,7 +109,7 @@ t.test('what a writer took back, because its disk did not keep it, waits no more
   const file = join(path, name)
   const [kept, back] = [1, 2].map((time) => writeFrame(record({ time })))
   writeFileSync(file, `${kept}${back}`)
-  const backlog = new Backlog(path)
+  const backlog = new Backlog(path, ownsNone)
   await backlog.look(() => 0)
   t.equal(backlog.records, 2)
   const bytes = String(kept).length
@@ -123,7 +126,7 @@ t.test('a file that has ended is counted again where the store has less of it ag
   const file = join(path, name)
   const text = `${writeFrame(record())}end\n`
   writeFileSync(file, text)
-  const backlog = new Backlog(path)
+  const backlog = new Backlog(path, ownsNone)
   await backlog.look(() => text.length)
   await backlog.note(new Map([[name, 0]]))
   t.match(backlog.files, [{ ended: true, records: 1 }])
@@ -138,6 +141,22 @@ t.test('a file that has ended is counted again where the store has less of it ag
   t.match(backlog.files, [{ ended: true, records: 1 }])
 })
 
+t.test('what a process writes behind a mark that another one put into its file waits to be shipped, too', async (t) => {
+  const path = folder(t)
+  const ledger = new FileLedger(path)
+  const backlog = new Backlog(path, ledger.owns)
+  await ledger.append(record())
+  endAll(path)
+  await backlog.look(() => 0)
+  t.match(backlog.files, [{ ended: true, records: 1 }])
+  await ledger.append(record())
+  await backlog.look(() => 0)
+  t.match(backlog.files, [{ ended: false, records: 2 }])
+  await ledger.close()
+  await backlog.look(() => 0)
+  t.match(backlog.files, [{ ended: true, records: 2 }])
+})
+
 t.test('records that come while others are counted or shipped are counted once', async (t) => {
   const path = folder(t)
   const file = join(path, name)
@@ -145,7 +164,7 @@ t.test('records that come while others are counted or shipped are counted once',
   const ends = lines.map((_, at) => lines.slice(0, at + 1).join('').length)
   const upTo = (count: number): number => Number(ends[count - 1])
   writeFileSync(file, lines.slice(0, 2).join(''))
-  const backlog = new Backlog(path)
+  const backlog = new Backlog(path, ownsNone)
   await backlog.look(() => 0)
   const [found] = backlog.files
   if (found === undefined) throw new Error('there is one')
@@ -178,7 +197,7 @@ t.test('records that come while others are counted or shipped are counted once',
 t.test('a file that goes between two looks at it is none', async (t) => {
   const path = folder(t)
   symlinkSync(join(path, 'gone'), join(path, name))
-  const backlog = new Backlog(path)
+  const backlog = new Backlog(path, ownsNone)
   await backlog.look(() => 0)
   t.equal(backlog.files.length, 0)
 })
@@ -196,7 +215,7 @@ t.test('a file and a real store', { skip: withoutPostgres }, async (t) => {
     const open = await UsageStore.open(readUsageStore(store), Date.now)
     t.teardown(async () => await open.close())
     const whole = lines.join('').length
-    const backlog = new Backlog(path)
+    const backlog = new Backlog(path, ownsNone)
     await backlog.look(() => 0)
     const [file] = backlog.files
     if (file === undefined) throw new Error('there is a file')
@@ -260,7 +279,7 @@ t.test('a file and a real store', { skip: withoutPostgres }, async (t) => {
     writeFileSync(join(path, name), all.map(writeFrame).join(''))
     const open = await UsageStore.open(readUsageStore(store), Date.now)
     t.teardown(async () => await open.close())
-    const backlog = new Backlog(path)
+    const backlog = new Backlog(path, ownsNone)
     await backlog.look(() => 0)
     const [file] = backlog.files
     if (file === undefined) throw new Error('there is a file')

@@ -88,12 +88,15 @@ export class LedgerWriter {
     const now = this.#now()
     const file = this.#file
     const maxAgeMs = Math.min(maxFileAgeMs, keepMs)
-    const isFit = file !== null && file.bytes < maxFileBytes && now - file.openedAt < maxAgeMs && hasPlace(file, since)
-    // What is written to a deleted file is lost.
-    if (isFit && (await file.handle.stat()).nlink > 0) return file
-    await this.#file?.handle.close()
-    if (this.#file !== null) this.#full.push(this.#file.path)
-    this.#file = null
+    if (file !== null) {
+      // Others may have put a mark behind it, or deleted it: what is written to it then is lost.
+      const { nlink, size } = await file.handle.stat()
+      file.bytes = size
+      if (nlink > 0 && size < maxFileBytes && now - file.openedAt < maxAgeMs && hasPlace(file, since)) return file
+      await file.handle.close()
+      this.#full.push(file.path)
+      this.#file = null
+    }
     // Somebody may have deleted it. Where a volume is unmounted, what is made in its place would be hidden once it is back.
     if ((await stat(dirname(this.#path))).ino === this.#parent) makeFolder(this.#path)
     await this.#cutBack()

@@ -21,16 +21,19 @@ export interface Unshipped {
   isCounted: boolean
   /** When the oldest of these records was written, or an older one. Milliseconds since the epoch. */
   since: number
-  /** Nobody writes to it any more. */
+  /** Its last line is an end mark. */
   ended: boolean
 }
 
 export class Backlog {
   readonly #path: string
+  readonly #owns: (name: string) => boolean
   readonly #files = new Map<string, Unshipped>()
 
-  constructor (path: string) {
+  /** `owns`: whether this process writes the file. */
+  constructor (path: string, owns: (name: string) => boolean) {
     this.#path = path
+    this.#owns = owns
   }
 
   /** Oldest first. */
@@ -62,7 +65,8 @@ export class Backlog {
     for (const name of names) {
       const file = this.#files.get(name) ?? newFile(this.#path, name, shippedOf(name))
       this.#files.set(name, file)
-      if (!file.ended) await this.#count(file)
+      // Whoever makes balances anew may mark the file of a process that lives on.
+      if (!file.ended || this.#owns(name)) await this.#count(file)
     }
   }
 

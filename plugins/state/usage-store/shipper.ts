@@ -38,7 +38,7 @@ export class Shipper implements Shipping {
 
   constructor (parts: ShipperParts) {
     this.#parts = parts
-    this.#backlog = new Backlog(parts.folder)
+    this.#backlog = new Backlog(parts.folder, parts.owns)
     this.#marks = readMarks(parts.folder, parts.rules)
   }
 

@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import t, { type Test } from 'tap'
+import { endAll } from '../../../plugins/state/ledger/end-all.js'
 import { FileLedger } from '../../../plugins/state/ledger/file-ledger.js'
 import { memoryLedger } from '../../../plugins/state/ledger/memory-ledger.js'
 import { isFrame, readFrame, writeFrame } from '../../../plugins/state/ledger/frame.js'
@@ -542,6 +543,23 @@ t.test('what was written, could not be kept and could not be taken back at once 
   }
   await Promise.all(['second', 'third'].map(async (id) => await ledger.append(record(id))))
   t.same(await idsIn(ledger), ['first', 'second', 'third'])
+  await ledger.close()
+})
+
+t.test('what is taken back is no more than was written, where another process marked the file', async (t) => {
+  const path = t.testdir({ other: '' })
+  const prototype = await handles(t, join(path, 'other'))
+  const ledger = new FileLedger(path)
+  await ledger.append(record('first'))
+  endAll(path)
+  await ledger.append(record('second'))
+  const { datasync } = prototype
+  prototype.datasync = async () => {
+    Object.assign(prototype, { datasync })
+    throw Object.assign(new Error('no space'), { code: 'ENOSPC' })
+  }
+  await Promise.all(['third', 'fourth'].map(async (id) => await ledger.append(record(id))))
+  t.same(await idsIn(ledger, { onDamage: (at) => t.fail(`${at} is whole`) }), ['first', 'second', 'third', 'fourth'])
   await ledger.close()
 })
 
