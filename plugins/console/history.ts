@@ -1,17 +1,31 @@
 import type { Readings, Sums } from './readings.js'
 
-/** The data of the charts: counts since the start of the process, so that any two points give a rate. */
-export interface Point {
+/** What each histogram of the charts has, by its name in the data of the page. */
+interface ByHistogram<T> {
+  readonly duration: T
+  readonly firstChunk: T
+  readonly overhead: T
+}
+
+export function byHistogram<T> (read: (name: string) => T): ByHistogram<T> {
+  return {
+    duration: read('request_duration_seconds'),
+    firstChunk: read('time_to_first_chunk_seconds'),
+    overhead: read('overhead_seconds'),
+  }
+}
+
+/**
+ * The data of the charts: counts since the start of the process, so that any two points give a rate. Of histograms they are by bucket,
+ * whose bounds are sent separately.
+ */
+interface Point extends ByHistogram<readonly number[]> {
   /** Milliseconds since the epoch. */
   readonly at: number
   readonly outcomes: Sums
   readonly tokens: Sums
   readonly lookups: Sums
   readonly active: number
-  /** Counts per bucket; their bounds are sent separately. */
-  readonly duration: readonly number[]
-  readonly firstChunk: readonly number[]
-  readonly overhead: readonly number[]
 }
 
 const intervalMs = 2_000
@@ -24,9 +38,7 @@ function readPoint (readings: Readings): Point {
     tokens: readings.sums('tokens_total', 'type'),
     lookups: readings.sums('key_lookups_total', 'result'),
     active: readings.total('active_requests'),
-    duration: readings.buckets('request_duration_seconds'),
-    firstChunk: readings.buckets('time_to_first_chunk_seconds'),
-    overhead: readings.buckets('overhead_seconds'),
+    ...byHistogram((name) => readings.buckets(name)),
   }
 }
 

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { BudgetTable } from './budget-rows.js'
 import type { CostDays } from './cost-days.js'
-import type { History } from './history.js'
+import { byHistogram, type History } from './history.js'
 import { pageRoute } from '../core/door/own-host.js'
 import type { UpstreamsStatus } from '../core/upstream/upstream-status.js'
 import { memberRows } from './member-rows.js'
@@ -44,11 +44,7 @@ export function servePage (app: FastifyInstance, path: string, { readings, costD
     reply.header('cache-control', 'no-store')
     return {
       startedAt,
-      bounds: {
-        duration: boundsOf(readings, 'request_duration_seconds'),
-        firstChunk: boundsOf(readings, 'time_to_first_chunk_seconds'),
-        overhead: boundsOf(readings, 'overhead_seconds'),
-      },
+      bounds: byHistogram((name) => boundsOf(readings, name)),
       points: history.after(isOurs ? Number(searchParams.get('after')) : 0),
       tables: { ...tables(readings, ofCosts), members: memberRows(await upstreams()), ...await budgets() },
     }

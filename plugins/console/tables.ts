@@ -27,41 +27,18 @@ export function tokenRows (readings: Readings): readonly TokenRow[] {
   return [...rows.values()].sort((a, b) => b.total - a.total)
 }
 
-interface CostRow {
-  readonly group: string
-  readonly model: string
-  readonly currency: string
-  readonly cost: number
-}
-
-/** Cost of each group and model, largest first; separate for each currency. */
-function costRows (readings: Readings): readonly CostRow[] {
-  const rows = readings.rows('cost_total', 'group', 'model', 'currency')
-  return dearest(rows.map(([group, model, currency, cost]) => ({
-    group: String(group), model: String(model), currency: String(currency), cost: Number(cost),
-  })))
-}
-
-interface LabelCostRow {
-  readonly label: string
-  readonly value: string
-  readonly currency: string
-  readonly cost: number
-}
-
 const ownLabels: readonly string[] = ['protocol', 'group', 'model', 'currency']
 
-/** The same by each label of keys that the metrics have. */
-function labelCostRows (readings: Readings): readonly LabelCostRow[] {
+/** Label, value, currency and cost, by each label of keys that the metrics have. */
+function labelCostRows (readings: Readings): readonly Row[] {
   const [first] = readings.values('cost_total')
   const names = Object.keys(first?.labels ?? {}).filter((name) => !ownLabels.includes(name))
-  return names.flatMap((label) => dearest(readings.rows('cost_total', label, 'currency').map(([value, currency, cost]) => {
-    return { label, value: String(value), currency: String(currency), cost: Number(cost) }
-  })).slice(0, maxRows))
+  return names.flatMap((label) => largest(readings.rows('cost_total', label, 'currency')).slice(0, maxRows).map((row) => [label, ...row]))
 }
 
-function dearest<T extends { readonly cost: number }> (rows: readonly T[]): readonly T[] {
-  return [...rows].sort((a, b) => b.cost - a.cost)
+/** By their last values. */
+function largest (rows: readonly Row[]): readonly Row[] {
+  return rows.toSorted((a, b) => Number(b.at(-1)) - Number(a.at(-1)))
 }
 
 /** Bounds of a histogram, for the bucket counts of the points; the one above all bounds is left out. */
@@ -72,13 +49,13 @@ export function boundsOf (readings: Readings, name: string): readonly number[] {
 
 /** Some counters start at 0: what never happened has no row. Largest first. */
 function happened (rows: readonly Row[]): readonly Row[] {
-  return rows.filter((row) => row.at(-1) !== 0).sort((a, b) => Number(b.at(-1)) - Number(a.at(-1))).slice(0, maxRows)
+  return largest(rows.filter((row) => row.at(-1) !== 0)).slice(0, maxRows)
 }
 
 /** Tables of what no chart shows: counts since the start, by their labels. `ofCosts`: readings of the chosen time range of the costs. */
 export function tables (readings: Readings, ofCosts = readings): Record<string, unknown> {
   const tokens = tokenRows(readings)
-  const costs = costRows(ofCosts)
+  const costs = largest(ofCosts.rows('cost_total', 'group', 'model', 'currency'))
   return {
     tokens: tokens.slice(0, maxRows),
     allTokens: { rows: tokens.length, total: readings.total('tokens_total') },

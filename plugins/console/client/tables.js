@@ -116,10 +116,10 @@ function showMore (count, isCut) {
 }
 
 function showCosts ({ costs, allCosts, labelCosts, budgets, moreBudgets, budgetsCut }) {
-  fill('costs', ['group', 'model'], ['cost'], costs.map(({ group, model, cost, currency }) => [group, model, money(cost, currency)]))
+  fill('costs', ['group', 'model'], ['cost'], costs.map(([group, model, currency, cost]) => [group, model, money(cost, currency)]))
   noteRest('costs', costs.length, allCosts.rows, allCosts.totals.map(([currency, cost]) => money(cost, currency)))
   fill(
-    'label-costs', ['label', 'value'], ['cost'], labelCosts.map(({ label, value, cost, currency }) => [label, value, money(cost, currency)])
+    'label-costs', ['label', 'value'], ['cost'], labelCosts.map(([label, value, currency, cost]) => [label, value, money(cost, currency)])
   )
   fill('budgets', ['whose', 'period'], ['budget', 'spent', 'held', 'left', '', 'begins anew'], (budgets ?? []).map(budgetLine))
   showMore(moreBudgets, budgetsCut)
