@@ -16,13 +16,15 @@ const commands = new Map<string, () => Promise<Command>>(Object.entries({
   usage: async () => (await import('./commands/usage.js')).usage,
   prices: async () => (await import('./commands/prices.js')).prices,
   upstreams: async () => (await import('./commands/upstreams.js')).upstreams,
+  conformance: async () => (await import('./conformance/index.js')).conformance,
 }))
+
+/** Commands that read no configuration. */
+const withoutFile: ReadonlySet<string> = new Set(['init', 'conformance'])
 
 /** Resolves with the exit code: 0 done, 1 failed, 2 the command line is wrong. */
 export async function run (args: readonly string[], io: Io): Promise<number> {
   const [name = '', ...rest] = args
-  const [asked] = name === 'help' ? rest : args
-  if (asked === 'conformance') return await (await import('./conformance/index.js')).run(name === 'help' ? ['--help'] : rest, io)
   if (name === 'help' || args.some((arg) => arg === '--help' || arg === '-h')) {
     io.out(helpOf(name === 'help' ? rest : args))
     return 0
@@ -37,7 +39,7 @@ export async function run (args: readonly string[], io: Io): Promise<number> {
     const command = await commands.get(name)?.()
     if (command === undefined) throw new UsageError(unknownCommand(name))
     if (file === '') throw new UsageError('--config is empty: it needs the name of a file')
-    if (file === demoFile && name !== 'init' && url === undefined && !io.primary && existsSync('gateway.yaml')) {
+    if (file === demoFile && !withoutFile.has(name) && url === undefined && !io.primary && existsSync('gateway.yaml')) {
       io.err('this is the demo: --config gateway.yaml takes the file of this folder')
     }
     return await command(file, rest, io)

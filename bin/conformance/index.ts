@@ -9,29 +9,14 @@ import { missingEndpoints, NotApplicable, without } from './endpoints.js'
 import { FarSide } from './far-side.js'
 import { UsageError, type Io } from '../io.js'
 import { needs } from './needs.js'
-import { readOptions, usage, type Options } from './options.js'
+import { readOptions, type Options } from './options.js'
 import { holdsFor } from './profiles.js'
-import { junit, resultOf, table, tally, type Result } from './report.js'
+import { junit, resultLines, resultOf, tally, type Result } from './report.js'
 import { createSubject } from './subject.js'
 
-type Output = Pick<Io, 'out' | 'err'>
-
-/** Runs the kit. Resolves with the exit code: 0 nothing failed, 1 a check failed, 2 the command line is wrong. */
-export async function run (args: readonly string[], io: Output): Promise<number> {
-  if (args.some((arg) => arg === '--help' || arg === '-h')) {
-    io.out(usage)
-    return 0
-  }
-  try {
-    return await runChecks(readOptions(args), io)
-  } catch (error) {
-    const isMisused = error instanceof UsageError
-    io.err(isMisused ? `${error.message}\n\n${usage}` : `llm-gateway: ${messageOf(error)}`)
-    return isMisused ? 2 : 1
-  }
-}
-
-async function runChecks (options: Options, io: Output): Promise<number> {
+/** Runs the checks. The exit code is 1 if one failed. */
+export async function conformance (_file: string, args: string[], io: Io): Promise<number> {
+  const options = readOptions(args)
   const chosen = checks.filter(({ number }) => options.only.length === 0
     ? holdsFor(options.profile, number)
     : options.only.includes(number))
@@ -53,9 +38,9 @@ async function runChecks (options: Options, io: Output): Promise<number> {
   return await report(options, results, io)
 }
 
-async function report (options: Options, results: readonly Result[], io: Output): Promise<number> {
+async function report (options: Options, results: readonly Result[], io: Io): Promise<number> {
   const counts = tally(results)
-  for (const line of table(results)) io.out(line)
+  for (const line of resultLines(results)) io.out(line)
   io.out(`${counts.pass} passed, ${counts.fail} failed, ${counts['n/a']} not applicable`)
   if (options.json !== '') {
     await writeFile(options.json, JSON.stringify({ baseUrl: options.baseUrl, profile: options.profile, counts, results }, null, 2) + '\n')

@@ -27,29 +27,6 @@ export interface Options {
   readonly timeoutMs: number
 }
 
-export const usage = `Usage: llm-gateway conformance --base-url URL [options]
-
-Runs numbered black-box checks against any gateway and prints what was seen.
-
-  --base-url URL         the gateway, with its mount prefix if it has one
-  --key-openai KEY       a key that may use the OpenAI endpoints
-  --key-anthropic KEY    a key that may use /v1/messages
-  --key-gemini KEY       a key that may use generateContent
-  --key-spent KEY        a key of the OpenAI endpoints whose balance is spent
-  --model-openai NAME    a model of each family (default: model-1)
-  --model-anthropic NAME
-  --model-gemini NAME
-  --upstream-port PORT   play the provider on this port of 127.0.0.1: point the gateway's upstreams there
-  --metrics-url URL      Prometheus text of the gateway, for the checks of token counters
-  --json FILE            write the results
-  --junit FILE           write them as JUnit XML
-  --profile NAME         transparent (default): what any gateway has that passes requests on; translating: without the checks of
-                         bytes that stay as they are; house: with the conventions of this project
-  --check N              run only this check; may be given again
-  --timeout-ms N         limit of one check (default: 10000)
-
-Exit code: 0 nothing failed, 1 a check failed, 2 wrong usage.`
-
 const text = { type: 'string', default: '' } as const
 const model = { type: 'string', default: 'model-1' } as const
 
@@ -72,8 +49,8 @@ const flags = {
 } as const
 
 /** Reads the command line. Throws `UsageError`. */
-export function readOptions (args: readonly string[]): Options {
-  const { values } = readArgs({ args: [...args], options: flags })
+export function readOptions (args: string[]): Options {
+  const { values } = readArgs({ args, options: flags })
   return {
     baseUrl: address('--base-url', values['base-url']).replace(/\/+$/, ''),
     keys: { openai: values['key-openai'], anthropic: values['key-anthropic'], gemini: values['key-gemini'] },

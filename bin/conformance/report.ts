@@ -1,3 +1,4 @@
+import { table } from '../table.js'
 import type { Check } from './check.js'
 
 export type Verdict = 'pass' | 'fail' | 'n/a'
@@ -15,11 +16,10 @@ export function resultOf ({ number, title }: Check, verdict: Verdict, seen: stri
   return { number, title, verdict, seen, ms: Math.round(ms) }
 }
 
-/** Lines of a table, one per check. */
-export function table (results: readonly Result[]): string[] {
-  const width = Math.max(...results.map(({ title }) => title.length))
-  return results.map(({ number, title, verdict, seen }) =>
-    `${String(number).padStart(3)}  ${verdict.padEnd(4)}  ${title.padEnd(width)}  ${seen.slice(0, 160)}`)
+/** Lines of a table without titles, one per check. */
+export function resultLines (results: readonly Result[]): string[] {
+  const rows = results.map(({ number, title, verdict, seen }) => [String(number).padStart(3), verdict, title, seen.slice(0, 160)])
+  return table(Array.from({ length: 4 }, () => ({ title: '' })), rows).slice(1)
 }
 
 /** Numbers of checks that passed, failed, did not apply. */

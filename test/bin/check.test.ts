@@ -224,6 +224,9 @@ t.test('who has a gateway.yaml here and does not name it is told that it is the 
   const io = terminal()
   t.equal(await run(['upstreams', '--url', 'http://127.0.0.1:1'], io), 1)
   t.match(io.complaints, [/no answer from http:/], 'the gateway at an address is not the demo')
+  const kit = terminal()
+  t.equal(await run(['conformance', '--base-url', 'http://127.0.0.1:1', '--check', '1'], kit), 0)
+  t.match(kit.complaints, [/^\[1\/1\] 1 n\/a/], 'nor is what the kit tests')
 })
 
 t.test('a budget in money without a price is refused by check, start and a reload', async (t) => {

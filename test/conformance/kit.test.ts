@@ -3,7 +3,7 @@ import { createServer, request, type RequestListener } from 'node:http'
 import { pipeline } from 'node:stream'
 import t from 'tap'
 import { growth, grewBy, tokenSums } from '../../bin/conformance/metrics.js'
-import { run } from '../../bin/conformance/index.js'
+import { run } from '../../bin/cli.js'
 import { keys, startGateway } from './gateway.js'
 import { freePort } from '../helpers/free-port.js'
 import { listening } from '../helpers/listening.js'
@@ -16,7 +16,9 @@ interface Outcome {
 
 async function kit (...args: string[]): Promise<Outcome> {
   const [out, err]: string[][] = [[], []]
-  const code = await run(args, { out: (line) => out?.push(line), err: (line) => err?.push(line) })
+  const code = await run(['conformance', ...args], {
+    env: {}, out: (line) => out?.push(line), err: (line) => err?.push(line), progress: null, onSignal: () => {}, exit: () => {},
+  })
   return { code, out: (out ?? []).join('\n'), err: (err ?? []).join('\n') }
 }
 
