@@ -1,48 +1,34 @@
 /** Checks 19-30: where clients put their key, and what they read if it is refused. */
-import { expect, expectEnvelope, expectStatus, type Change, type Check, type Kind } from '../check.js'
+import { expect, expectEnvelope, expectStatus, type Check } from '../check.js'
 import { everyFamily } from '../needs.js'
 import { familyOf, kindOfEach } from '../subject.js'
+import { accept, type Accepted } from './accept.js'
 import { nobody } from './headers.js'
 
 const decoy = 'decoy-4711'
 
-interface Accepted {
-  readonly number: number
-  readonly title: string
-  readonly kind: Kind
-  readonly change: (key: string) => Change
-}
-
 const accepted: readonly Accepted[] = [
-  { number: 19, title: 'Bearer, its scheme in any case', kind: 'chat', change: (key) => ({ headers: { authorization: `bearer ${key}` } }) },
+  {
+    number: 19,
+    title: 'Bearer, its scheme in any case',
+    kind: 'chat',
+    changes: (key) => [{ headers: { authorization: `bearer ${key}` } }],
+  },
   {
     number: 20,
     title: 'messages: Bearer with version 2026-10-21',
     kind: 'messages',
-    change: (key) => ({ headers: { ...nobody, authorization: `Bearer ${key}`, 'anthropic-version': '2026-10-21' } }),
+    changes: (key) => [{ headers: { ...nobody, authorization: `Bearer ${key}`, 'anthropic-version': '2026-10-21' } }],
   },
-  { number: 21, title: 'messages: x-api-key with version 2023-06-01', kind: 'messages', change: () => ({}) },
-  { number: 23, title: 'x-goog-api-key', kind: 'gemini', change: () => ({}) },
+  { number: 21, title: 'messages: x-api-key with version 2023-06-01', kind: 'messages', changes: () => [{}] },
+  { number: 23, title: 'x-goog-api-key', kind: 'gemini', changes: () => [{}] },
   {
     number: 25,
     title: 'x-goog-api-key and Bearer with the same key',
     kind: 'gemini',
-    change: (key) => ({ headers: { authorization: `Bearer ${key}` } }),
+    changes: (key) => [{ headers: { authorization: `Bearer ${key}` } }],
   },
 ]
-
-function accept ({ number, title, kind, change }: Accepted): Check {
-  const family = familyOf(kind)
-  return {
-    number,
-    title,
-    needs: [family],
-    async run ({ ask, options }) {
-      expectStatus(await ask(kind, change(options.keys[family])), 200)
-      return '200'
-    },
-  }
-}
 
 const percent = (key: string): string => Buffer.from(key).toString('hex').replace(/../g, '%$&')
 
