@@ -74,6 +74,16 @@ for (const engine of engines) {
       t.match(await read('later step'), { requests: 0, tokens: 50 }, 'whose tokens count from then')
     })
 
+    t.test('a rate or a concurrency that is lowered between the steps of a request stops others alone', async (t) => {
+      const group = 'lowered'
+      const lowered = { group, groupLimits: { requestsPerMinute: 1, concurrency: 1 } }
+      for (const id of ['l1', 'l2']) t.match(await hold({ id, group, groupLimits: { requestsPerMinute: 2, concurrency: 2 } }), { ok: true })
+      t.match(await hold({ id: 'l1', requests: 0, tokens: 5, ...lowered }), { ok: true })
+      t.match(await hold({ id: 'l3', ...lowered }), { ok: false, limit: 'concurrency' })
+      for (const id of ['l1', 'l2']) await balances.settle({ ...settled, id, group, tokens: 5 })
+      t.match(await hold({ id: 'l3', ...lowered }), { ok: false, limit: 'requests' })
+    })
+
     t.test('requests a minute slide, and say when to come again', async (t) => {
       const limits = { group: 'rate', keyLimits: { requestsPerMinute: 3 } }
       const from = clock.now

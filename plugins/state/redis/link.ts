@@ -85,11 +85,10 @@ export function refusalOf (cause: Error): StoreDownError {
 
 /**
  * Null for an error that is no answer. A server that accepts no writes still reads, and one that finds a foreign value under one key still
- * counts under others.
+ * counts under others. What answers in place of a whole command has done nothing of it.
  */
 function answerOf (error: unknown): StoreDownError | null {
-  const { name, message } = Object(error)
-  return name === 'ReplyError' ? new StoreDownError('failed', { asked: !takesNothing.test(message), cause: error }) : null
+  return Object(error).name === 'ReplyError' ? new StoreDownError('failed', { asked: false, cause: error }) : null
 }
 
 const digests = new Map(Object.entries(scripts).map(([name, text]) => [name, createHash('sha1').update(text).digest('hex')]))

@@ -90,12 +90,14 @@ t.test('what fails together asks for one probe at a time', async (t) => {
 
 t.test('only so many may wait', async (t) => {
   const { breaker: made } = breaker({ maxPending: 1 })
-  let release = (): void => {}
-  const first = made.run(async () => await new Promise<void>((resolve) => { release = resolve }))
-  await t.rejects(made.run(async () => {}), { asked: false, message: /overloaded/ })
-  release()
-  await first
-  t.equal(await made.run(async () => 1), 1)
+  for (let times = 0; times < 2; times += 1) {
+    let release = (): void => {}
+    const first = made.run(async () => await new Promise<void>((resolve) => { release = resolve }))
+    await t.rejects(made.run(async () => {}), { asked: false, message: /overloaded/ })
+    release()
+    await first
+    t.equal(await made.run(async () => 1), 1)
+  }
 })
 
 t.test('a busy process does not blame the store', async (t) => {
@@ -113,6 +115,9 @@ t.test('closed, it asks no more', async (t) => {
   await new Promise((resolve) => setTimeout(resolve, 20))
   t.equal(probes(), 0)
   await t.rejects(made.run(async () => 1), { message: /does not answer/ })
+  const { breaker: well } = breaker()
+  well.close()
+  await t.rejects(well.run(async () => 1), { asked: false, message: /does not answer/ })
 })
 
 t.test('closed while a probe is under way, it takes no answer and asks no more', async (t) => {

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { connect, createServer } from 'node:net'
 import { Redis } from 'ioredis'
@@ -221,6 +222,26 @@ t.test('what the server will not do stops nothing else, and no key is forgotten 
   t.match(await state.keys.find(record.digest), { id: 'one' }, 'keys are read')
   await new Promise((resolve) => setTimeout(resolve, 300))
   t.notOk(heard.some(({ group }) => group === '*'))
+})
+
+t.test('what a server answers in place of a command was not done, so that nothing is to be undone', { skip }, async (t) => {
+  const { server, state } = await opened(t)
+  const operator = new Redis(server.url)
+  t.teardown(() => operator.disconnect())
+  const hold = async (): Promise<unknown> => await state.balances.hold({
+    id: 'a', group: 'chat', key: 'k', groupLimits: { concurrency: 2 }, keyLimits: {}, requests: 1, tokens: 0, floor: 0,
+  })
+  await operator.config('SET', 'busy-reply-threshold', 1)
+  const script = operator.eval('while true do end', 0).catch(() => {})
+  const command = (...words: string[]): string => String(spawnSync('redis-cli', ['-p', String(server.port), ...words]).stdout)
+  while (!command('ping').startsWith('BUSY')) await new Promise(setImmediate)
+  await t.rejects(hold(), { ...down, asked: false, cause: { message: /^BUSY/ } }, 'it runs a script of somebody else')
+  command('script', 'kill')
+  await script
+  await operator.call('ACL', 'SETUSER', 'default', '-evalsha')
+  await t.rejects(hold(), { ...down, asked: false, cause: { message: /^NOPERM/ } })
+  await operator.call('ACL', 'SETUSER', 'default', '+evalsha')
+  t.match(await state.balances.read('chat'), { active: 0, requests: 0 })
 })
 
 t.test('a primary that was made a replica is left for the one that its address leads to now', { skip }, async (t) => {
