@@ -4,10 +4,11 @@ import type { GatewayConfig } from '../../plugins/standalone/config-types.js'
 import { loadConfig } from '../../plugins/standalone/config.js'
 import { configOption, readArgs } from '../args.js'
 import { CommandError, UsageError, type Io } from '../io.js'
-import { Calendar } from '../usage/calendar.js'
+import { Calendar } from '../sums/calendar.js'
+import { readRange, type Question } from '../sums/wanted.js'
 import { ledgerOptions, openSource } from '../usage/open-source.js'
 import { repriced } from '../usage/reprice.js'
-import { readRange, type Question, type Source } from '../usage/source.js'
+import type { Source } from '../usage/source.js'
 
 type Action = (file: string, args: string[], io: Io) => Promise<number>
 

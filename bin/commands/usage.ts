@@ -4,13 +4,14 @@ import { loadConfig } from '../../plugins/standalone/config.js'
 import type { LedgerRecord } from '../../plugins/state/types.js'
 import { readArgs } from '../args.js'
 import { UsageError, type Io } from '../io.js'
-import { Calendar } from '../usage/calendar.js'
-import { readDimension, type Dimension } from '../usage/dimensions.js'
+import { Calendar } from '../sums/calendar.js'
+import { readDimension, type Dimension } from '../sums/dimensions.js'
+import { Sums, type RecordCost } from '../sums/sums.js'
+import { checkWanted, readRange, type Question } from '../sums/wanted.js'
 import { ledgerOptions, openSource } from '../usage/open-source.js'
 import { entryOf, repriced } from '../usage/reprice.js'
 import { sumCsv, sumLines, sumTable } from '../usage/show.js'
-import { checkWanted, readRange, type Question, type Source } from '../usage/source.js'
-import { Sums, type RecordCost } from '../usage/sums.js'
+import type { Source } from '../usage/source.js'
 
 const filterOptions = { group: many(), key: many(), model: many(), protocol: many(), outcome: many() }
 

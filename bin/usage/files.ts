@@ -2,9 +2,10 @@ import { filesOf, readBatches } from '../../plugins/state/ledger/read.js'
 import { isGone } from '../../plugins/state/stat-of.js'
 import { CommandError, type Io } from '../io.js'
 import { ProgressBar } from '../progress-bar.js'
-import { addParts } from './add-parts.js'
-import { partsOf } from './file-parts.js'
-import { keeps, type Source } from './source.js'
+import { addParts } from '../sums/add-parts.js'
+import { partsOf } from '../sums/file-parts.js'
+import { keeps } from '../sums/wanted.js'
+import type { Source } from './source.js'
 
 /** So many are read in some hundredths of a second. */
 const partBytes = 16 * 1024 * 1024

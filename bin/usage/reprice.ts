@@ -6,7 +6,7 @@ import { matchOf, withTools } from '../../plugins/costs/pricing.js'
 import type { LedgerRecord } from '../../plugins/state/types.js'
 import { isUnpriced } from '../../plugins/state/usage-store/rows.js'
 import type { UsageEntry } from '../../plugins/state/usage-store/reader.js'
-import type { RecordCost } from './sums.js'
+import type { RecordCost } from '../sums/sums.js'
 
 /** What a record adds to a sum. */
 export function entryOf (record: LedgerRecord): UsageEntry {

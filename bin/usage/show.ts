@@ -2,8 +2,8 @@
 import { decimalText, type Decimal } from '../../plugins/core/money/decimal.js'
 import { leaves } from '../../plugins/core/call/measures.js'
 import { shown, table } from '../table.js'
-import type { Dimension } from './dimensions.js'
-import { costText, type Sum, type Sums } from './sums.js'
+import type { Dimension } from '../sums/dimensions.js'
+import { costText, type Sum, type Sums } from '../sums/sums.js'
 
 type Costs = ReadonlyMap<string, Decimal>
 

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { Calendar } from '../../bin/usage/calendar.js'
+import { Calendar } from '../../bin/sums/calendar.js'
 
 t.test('days of a time zone, asked once or again', async (t) => {
   const berlin = new Calendar('Europe/Berlin')

@@ -3,9 +3,9 @@ import t from 'tap'
 import { add, decimalText, readDecimal, zero } from '../../plugins/core/money/decimal.js'
 import { leafTokens } from '../../plugins/core/call/measures.js'
 import { frameHead, isFrame, writeFrame } from '../../plugins/state/ledger/frame.js'
-import { bytesOf, slackBytes, type Bytes } from '../../bin/usage/json-bytes.js'
-import { Money } from '../../bin/usage/money.js'
-import { Scanned } from '../../bin/usage/scan-record.js'
+import { bytesOf, slackBytes, type Bytes } from '../../bin/sums/json-bytes.js'
+import { Money } from '../../bin/sums/money.js'
+import { Scanned } from '../../bin/sums/scan-record.js'
 import { amount, anyRecord } from './any-record.js'
 
 const runs = Number(process.env['RUNS'] ?? 300)

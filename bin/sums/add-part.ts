@@ -4,7 +4,7 @@ import type { Calendar } from './calendar.js'
 import type { Dimension } from './dimensions.js'
 import { readPart, type FilePart } from './file-parts.js'
 import { Scanned } from './scan-record.js'
-import { keeps, type Question } from './source.js'
+import { keeps, type Question } from './wanted.js'
 import type { Sums } from './sums.js'
 
 /** What is asked of the files. */

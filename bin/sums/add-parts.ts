@@ -4,7 +4,7 @@ import { Worker } from 'node:worker_threads'
 import { threadOptions } from '../../plugins/core/thread-options.js'
 import { partAdder, type SumQuestion } from './add-part.js'
 import type { FilePart } from './file-parts.js'
-import type { Question } from './source.js'
+import type { Question } from './wanted.js'
 import type { Sum, Sums } from './sums.js'
 
 const file = new URL(`./add-thread${import.meta.url.slice(-3)}`, import.meta.url)
