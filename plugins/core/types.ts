@@ -26,6 +26,8 @@ export interface ModalityTokens {
   direction: 'input' | 'output'
   modality: string
   tokens: number
+  /** How many of them came from a cache, where the reply tells. */
+  cached?: number
 }
 
 export type UsageMissing = 'no_usage' | 'parse_error' | 'client_abort' | 'upstream_abort' | 'too_large'
@@ -152,10 +154,7 @@ export interface ReplyTap {
   readonly lastEventSeen: boolean
   /** True once the reply has reported a failure, even if that is not complete yet. */
   readonly failed: boolean
-  /**
-   * After `end`: false for a stream without the last event of its protocol, which was cut. A promise while compressed bytes are still
-   * being read.
-   */
+  /** After `end`: false for a stream without its protocol's last event, which was cut. A promise while packed bytes are still read. */
   readonly whole: boolean | Promise<boolean>
   readonly streamFacts: StreamFacts
 }

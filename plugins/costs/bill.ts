@@ -2,7 +2,7 @@
 import type { CostPart, Served, BilledUnit } from '../core/money/cost.js'
 import { leaves, leafTokens, tokensOf, totalTokens, usageBy } from '../core/call/measures.js'
 import type { ModalityTokens, TokenUsage } from '../core/types.js'
-import { add, decimalText, one, readDecimal, times, timesCount, zero, type Decimal } from '../core/money/decimal.js'
+import { add, decimalText, isSame, one, readDecimal, times, timesCount, zero, type Decimal } from '../core/money/decimal.js'
 import { kinds, type PriceRow, type Rates, type Sheet, type Step } from './price-row.js'
 
 /** What is charged for. */
@@ -137,30 +137,42 @@ function addTokens (lines: Priced, charged: SheetTokens): void {
   for (const { type } of leaves) {
     const count = Number(tokens[at++])
     if (count === 0) continue
-    const left = type === 'input' || type === 'output' ? addKinds(lines, charged, type, rates) : count
+    const left = type === 'input' || type === 'cache_read' || type === 'output' ? addKinds(lines, charged, type, rates) : count
     if (left > 0) lines.add(prefix + type, left, rates.get(type), factor)
   }
 }
 
+type LeafOfKinds = 'input' | 'cache_read' | 'output'
+
 /** Charges kinds of content that have rates of their own; returns the remaining tokens of the leaf. */
-function addKinds (lines: Priced, { prefix, usage, modalities, factor }: SheetTokens, type: 'input' | 'output', rates: Rates): number {
+function addKinds (lines: Priced, { prefix, usage, modalities, factor }: SheetTokens, type: LeafOfKinds, rates: Rates): number {
   let left = usage[type]
   if (modalities === null) return left
   for (const kind of kinds) {
     const name = `${type}_${kind}`
     const rate = rates.get(name)
     if (rate === undefined) continue
-    const reported = modalities.reduce(
-      (sum, { direction, modality, tokens }) => direction === type && modality === kind ? sum + tokens : sum, 0
-    )
-    const count = Math.min(reported, left)
+    const count = Math.min(tokensOfKind(modalities, type, kind), left)
     if (count === 0) continue
-    // It is not known how many of them came from a cache, nor what each cost.
-    const isUnsure = type === 'input' && tokensOf(usage, 'input') > usage.input + usage.tool_input
+    const isUnsure = type === 'input' && !isSame(rate, rates.get(type)) && mayBeCached(modalities, kind, usage)
     lines.add(prefix + name, count, isUnsure ? undefined : rate, factor)
     left -= count
   }
   return left
+}
+
+function tokensOfKind (modalities: readonly ModalityTokens[], type: LeafOfKinds, kind: string): number {
+  const isOf = type === 'output' ? type : 'input'
+  return modalities.reduce((sum, { direction, modality, tokens, cached = 0 }) => {
+    if (direction !== isOf || modality !== kind) return sum
+    return sum + (type === 'cache_read' ? cached : Math.max(0, tokens - cached))
+  }, 0)
+}
+
+/** True if it is not known how many of its tokens came from a cache, nor what each cost. */
+function mayBeCached (modalities: readonly ModalityTokens[], kind: string, usage: TokenUsage): boolean {
+  const isTold = modalities.every(({ modality, cached }) => modality !== kind || cached !== undefined)
+  return tokensOf(usage, 'input') > usage.input + usage.tool_input + (isTold ? usage.cache_read : 0)
 }
 
 function addUnits (lines: Priced, { usage, served, factor }: Bill, row: PriceRow | null): void {

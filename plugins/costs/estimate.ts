@@ -3,7 +3,7 @@ import { leaves } from '../core/call/measures.js'
 import type { ModelCall } from '../core/call/model-call.js'
 import { ratesFor } from './bill.js'
 import { add, isLess, one, times, timesCount, zero, type Decimal } from '../core/money/decimal.js'
-import { kinds, type PriceRow, type Rates, type Sheet } from './price-row.js'
+import { kindRates, type PriceRow, type Rates, type Sheet } from './price-row.js'
 import { isObject, plainText, type JsonObject } from '../core/body/json-object.js'
 import type { ServedRules, ToldAt } from '../protocols/served-rules.js'
 
@@ -25,8 +25,13 @@ const remembered = new WeakMap<ModelCall, Asked>()
 
 /** Rate names that tokens of a direction may have. */
 export const namesOf = {
-  input: [...leaves.filter(({ direction }) => direction === 'input').map(({ type }) => type), ...kinds.map((kind) => `input_${kind}`)],
-  output: [...leaves.filter(({ direction }) => direction === 'output').map(({ type }) => type), ...kinds.map((kind) => `output_${kind}`)],
+  input: namesIn('input'),
+  output: namesIn('output'),
+}
+
+function namesIn (direction: 'input' | 'output'): string[] {
+  const own = leaves.filter((leaf) => leaf.direction === direction).map(({ type }) => type)
+  return [...own, ...kindRates.filter((name) => name.startsWith('output_') === (direction === 'output'))]
 }
 
 /** How a row may charge a request. */

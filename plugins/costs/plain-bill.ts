@@ -7,7 +7,7 @@ import { unitsIn, type Decimal } from '../core/money/decimal.js'
 import { leaves, tokensOf, totalTokens } from '../core/call/measures.js'
 import type { TokenUsage } from '../core/types.js'
 import { isCommonlyServed, stepFor, type Bill } from './bill.js'
-import { kinds, type PlainSheet, type PriceRow, type Rates, type Scale, type Sheet } from './price-row.js'
+import { kindRates, type PlainSheet, type PriceRow, type Rates, type Scale, type Sheet } from './price-row.js'
 
 /** Null for any other bill, and for a sum that is no safe integer. */
 export function plainSum ({ usage, modalities, served, factor }: Bill, { plain }: Pick<PriceRow, 'plain'>): Decimal | null {
@@ -68,6 +68,6 @@ function scaleOf (rates: Rates): Scale {
     output: units('output'),
     reasoning: units('reasoning'),
     places,
-    hasKinds: kinds.some((kind) => rates.has(`input_${kind}`) || rates.has(`output_${kind}`)),
+    hasKinds: kindRates.some((name) => rates.has(name)),
   }
 }

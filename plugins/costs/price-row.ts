@@ -7,11 +7,10 @@ import type { TokenUsage } from '../core/types.js'
 /** Kinds of content whose tokens may have a rate of their own. All others have the rate of their leaf. */
 export const kinds: readonly string[] = ['audio', 'image', 'video']
 
+export const kindRates: readonly string[] = kinds.flatMap((kind) => [`input_${kind}`, `cache_read_${kind}`, `output_${kind}`])
+
 /** Everything that has a rate per token. */
-export const rateNames: readonly string[] = [
-  ...leaves.map(({ type }) => type),
-  ...kinds.flatMap((kind) => [`input_${kind}`, `output_${kind}`]),
-]
+export const rateNames: readonly string[] = [...leaves.map(({ type }) => type), ...kindRates]
 
 /** Everything that has a price per unit. `searched`: once for a request that searched; `request`: for each request. */
 export type EachName = BilledUnit | 'searched' | 'request'

@@ -6,7 +6,7 @@
  * minutes and to unknown lifetimes. Fields for what no reply reports (pixels, storage) are ignored. Containers have an entry of their own.
  */
 import { inclusiveThresholds, searchedByRequest } from '../protocols/price-conventions.js'
-import { shifted, type Decimal } from '../core/money/decimal.js'
+import { isSame, shifted, type Decimal } from '../core/money/decimal.js'
 import type { Place } from './place.js'
 import { plainSheet } from './plain-bill.js'
 import type { EachName, PriceRow, Rates, Sheet, Step, Variant } from './price-row.js'
@@ -33,6 +33,8 @@ const ratesOf = new Map<string, readonly string[]>(Object.entries({
   // Lifetimes, and no numbers of tokens. No provider offers both.
   cache_creation_input_token_cost_above_1hr: ['cache_write_1h'],
   cache_creation_input_token_cost_above_12hr: ['cache_write_1h'],
+  cache_read_input_audio_token_cost: ['cache_read_audio'],
+  cache_read_input_image_token_cost: ['cache_read_image'],
   input_cost_per_audio_token: ['input_audio'],
   output_cost_per_audio_token: ['output_audio'],
   input_cost_per_image_token: ['input_image'],
@@ -150,8 +152,7 @@ function sheetOf (written: Written, thresholds: Iterable<number>, inclusive: boo
 /** Reasoning is output, at the price of output, unless the entry has another price. */
 function sameReasoning (base: Rates): boolean {
   const own = base.get('reasoning')
-  const output = base.get('output')
-  return own === undefined || (own.units === output?.units && own.places === output.places)
+  return own === undefined || isSame(own, base.get('output'))
 }
 
 function withReasoning (rates: ReadonlyMap<string, Decimal>, isSame: boolean): Rates {

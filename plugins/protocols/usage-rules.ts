@@ -33,6 +33,8 @@ export interface UsageCounts {
   readonly added: { readonly list: string, readonly type: string, readonly tools: string } | null
   /** The split by kind of content: an object of `<kind>_tokens`, or a list of `{modality, tokenCount}`. */
   readonly inputKinds: readonly string[]
+  /** The same of what came from a cache. */
+  readonly cachedKinds: readonly string[]
   readonly outputKinds: readonly string[]
   /** The values of `modality` by their numbers, which a caller may ask for instead. */
   readonly numberedKinds: readonly string[]
@@ -119,6 +121,7 @@ export const noCounts = {
   reasoningInTotal: null,
   added: null,
   inputKinds: [],
+  cachedKinds: [],
   outputKinds: [],
   numberedKinds: [],
   outputKind: null,

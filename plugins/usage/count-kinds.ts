@@ -21,6 +21,11 @@ export function kindsIn (direction: Direction, split: object | null, numbered: r
   return kinds
 }
 
+/** Says of each kind how many of its tokens came from a cache. */
+export function tellCached (kinds: readonly ModalityTokens[], cached: readonly ModalityTokens[]): void {
+  for (const kind of kinds) kind.cached = cached.find(({ modality }) => modality === kind.modality)?.tokens ?? 0
+}
+
 function wordOf (modality: unknown, numbered: readonly string[]): unknown {
   return typeof modality === 'number' ? numbered[modality] : modality
 }

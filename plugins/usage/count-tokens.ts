@@ -1,6 +1,6 @@
 import { totalTokens, usageBy } from '../core/call/measures.js'
 import type { ModalityTokens, TokenUsage } from '../core/types.js'
-import { kindsIn } from './count-kinds.js'
+import { kindsIn, tellCached } from './count-kinds.js'
 import { textIn } from './findings.js'
 import type { CountPlaces } from './plan.js'
 import { isObject, type JsonObject } from '../core/body/json-object.js'
@@ -53,9 +53,10 @@ function tell (object: JsonObject, counts: CountPlaces): Reported | null {
   if (usage.seen === 0) return null
   const total = totalOf(usage.number(counts.total), numbers, outside ?? 0)
   const outputKinds = usage.container(counts.outputKinds)
-  const kinds = [
-    ...kindsIn('input', usage.container(counts.inputKinds), counts.numberedKinds), ...kindsIn('output', outputKinds, counts.numberedKinds),
-  ]
+  const inputs = kindsIn('input', usage.container(counts.inputKinds), counts.numberedKinds)
+  const cached = usage.container(counts.cachedKinds)
+  if (cached !== null) tellCached(inputs, kindsIn('input', cached, counts.numberedKinds))
+  const kinds = [...inputs, ...kindsIn('output', outputKinds, counts.numberedKinds)]
   return { numbers, total, kinds, splitsOutput: outputKinds !== null, odd: usage.odd }
 }
 

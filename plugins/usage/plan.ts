@@ -124,6 +124,7 @@ function countPlaces (counts: UsageCounts): CountPlaces {
     total: apart(counts.total),
     outsideTotal: apart(counts.outsideTotal),
     inputKinds: apart(counts.inputKinds),
+    cachedKinds: apart(counts.cachedKinds),
     outputKinds: apart(counts.outputKinds),
   }
 }

@@ -12,7 +12,7 @@ import { Place } from '../../plugins/costs/place.js'
 import { readRows } from '../../plugins/costs/read-row.js'
 import { noTokens } from '../metrics/requests.js'
 
-type Kinds = ReadonlyArray<readonly ['input' | 'output', string, number]>
+type Kinds = ReadonlyArray<readonly ['input' | 'output', string, number, number?]>
 
 interface Case {
   name: string
@@ -29,7 +29,7 @@ interface Case {
 const cases: Case[] = parse(readFileSync(new URL('../fixtures/costs/bills.yaml', import.meta.url), 'utf8'))
 
 function kindsOf (kinds: Kinds): ModalityTokens[] {
-  return kinds.map(([direction, modality, tokens]) => ({ direction, modality, tokens }))
+  return kinds.map(([direction, modality, tokens, cached]) => ({ direction, modality, tokens, ...cached !== undefined && { cached } }))
 }
 
 function billOf ({ row, usage, modalities = [], served, tools, factor }: Case): { bill: Bill, row: PriceRow | null } {

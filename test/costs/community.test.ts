@@ -91,6 +91,7 @@ t.test('a price of audio above a threshold leaves those of all else as they are'
   ]
   for (const [usage, tier, cost] of cases) t.equal(total('audio-step', usage, tier), cost, String(tier))
   t.equal(perMillion(row('audio-step').sheet.above[0]?.rates ?? new Map())['input_audio'], '0.3')
+  t.match(perMillion(row('audio-step').sheet.rates), { cache_read_audio: '0.1', cache_read_image: '0.04' })
 })
 
 t.test('regions and speeds of the list are factors', async (t) => {

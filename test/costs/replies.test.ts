@@ -2,7 +2,7 @@
 import t, { type Test } from 'tap'
 import type { Cost } from '../../plugins/core/money/cost.js'
 import { memoryLedger, type LedgerRecord } from '../../plugins/state/index.js'
-import { call, listen, startGateway, type Gateway } from '../helpers/gateway.js'
+import { call, listen, secret, startGateway, type Gateway } from '../helpers/gateway.js'
 import { startUpstream, type Script, type Upstream } from '../helpers/upstream.js'
 import { ask, inOrder, overloaded, startPool } from '../upstreams/pool-gateway.js'
 
@@ -11,6 +11,7 @@ const sse = { 'content-type': 'text/event-stream' }
 const models = {
   'gpt-5': { input: 1, cache_read: 0.1, cache_write: 1.25, output: 10, reasoning: 10 },
   claude: { input: 3, cache_read: 0.3, cache_write: 4, cache_write_5m: 3.75, cache_write_1h: 6, output: 15, reasoning: 15 },
+  'gemini-3': { input: 0.3, input_audio: 1, cache_read: 0.03, cache_read_audio: 0.1, output: 2.5 },
   'claude-short': { input: 3, cache_read: 0.3, cache_write_5m: 3.75, output: 15 },
 }
 
@@ -52,6 +53,33 @@ function message (model: string, usage: object): Script {
 function events (...each: object[]): string {
   return each.map((event) => `event: ${Reflect.get(event, 'type')}\ndata: ${JSON.stringify(event)}\n\n`).join('')
 }
+
+t.test('audio from a cache has its own price, streamed or not, where the reply tells how much it is', async (t) => {
+  const gateway = await priced(t)
+  const usageMetadata = {
+    promptTokenCount: 1_000,
+    cachedContentTokenCount: 600,
+    candidatesTokenCount: 10,
+    totalTokenCount: 1_010,
+    promptTokensDetails: [{ modality: 'TEXT', tokenCount: 200 }, { modality: 'AUDIO', tokenCount: 800 }],
+    cacheTokensDetails: [{ modality: 'AUDIO', tokenCount: 600 }],
+  }
+  const body = { candidates: [{ content: { parts: [{ text: 'hi' }] }, finishReason: 'STOP' }], modelVersion: 'gemini-3', usageMetadata }
+  const told = JSON.stringify(body)
+  for (const [action, script] of [
+    ['generateContent', { headers: json, body }],
+    ['streamGenerateContent', { headers: json, body: `[${told},${told}]` }],
+    ['streamGenerateContent?alt=sse', { headers: sse, body: `data: ${told}\n\n` }],
+  ] as const) {
+    gateway.upstream.queue(script)
+    await ask(gateway, { contents: [{ parts: [{ text: 'hi' }] }] }, { 'x-goog-api-key': secret }, `/v1beta/models/gemini-3:${action}`)
+    const cost = await gateway.cost()
+    t.strictSame(partsOf(cost), {
+      input: '0.00006', input_audio: '0.0002', cache_read_audio: '0.00006', output: '0.000025',
+    }, action)
+    t.equal(cost?.amount, '0.000345')
+  }
+})
 
 t.test('cache writes are charged once, by their age, however a reply tells them', async (t) => {
   const gateway = await priced(t)

@@ -108,6 +108,11 @@ export function unitsIn ({ units, places }: Decimal, more: number): Units {
   return product(units, tenTo(more - places))
 }
 
+/** Of two numbers as they were read. */
+export function isSame (a: Decimal, b: Decimal | undefined): boolean {
+  return a.units === b?.units && a.places === b.places
+}
+
 export function isLess (a: Decimal, b: Decimal): boolean {
   return product(a.units, tenTo(b.places)) < product(b.units, tenTo(a.places))
 }

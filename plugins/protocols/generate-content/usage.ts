@@ -63,6 +63,7 @@ export const generateContentUsage: UsageRules = {
     outputHoldsReasoning: false,
     // Embeddings have a spelling of their own.
     inputKinds: ['promptTokensDetails', 'promptTokenDetails'],
+    cachedKinds: ['cacheTokensDetails'],
     outputKinds: ['candidatesTokensDetails'],
     // https://ai.google.dev/api/generate-content#Modality, for clients that ask for `enum-encoding=int`.
     numberedKinds: ['modality_unspecified', 'text', 'image', 'video', 'audio', 'document'],
