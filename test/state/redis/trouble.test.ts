@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
+import { rmSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { Redis } from 'ioredis'
 import t, { type Test } from 'tap'
@@ -193,6 +194,17 @@ t.test('what others wrote under our names is not taken for a key', { skip }, asy
   t.same(heard, [{ group: '*' }, { group: '*' }])
 })
 
+t.test('all keys are listed, also where the server tells them in pieces', { skip }, async (t) => {
+  const { server, state } = await opened(t)
+  const operator = new Redis(server.url)
+  t.teardown(() => operator.disconnect())
+  const all = Array.from({ length: 3_000 }, (_, n) => ({ ...record, id: String(n), digest: String(n) }))
+  await operator.hset('llm-gateway:{keys}:by-digest', Object.fromEntries(all.map((each) => [each.digest, JSON.stringify(each)])))
+  const ids = new Set<string>()
+  for await (const { id } of state.keys.list()) ids.add(id)
+  t.equal(ids.size, all.length)
+})
+
 t.test('a script with an error says so', { skip }, async (t) => {
   const { server } = await opened(t)
   const link = await linkRedis({ engine: 'redis', url: server.url, commandTimeoutMs: 5_000 })
@@ -201,6 +213,8 @@ t.test('a script with an error says so', { skip }, async (t) => {
     await t.rejects(link.script('takeSteps', [], ['', 1, 'nothing', 'none']), { ...down, cause: Error })
     while (await link.ask(async () => true).catch(() => false) !== true) await new Promise((resolve) => setTimeout(resolve, 5))
   }
+  await link.close()
+  await t.rejects(link.ask(async (client) => await client.ping()), { ...down, asked: false }, 'closed, it asks nothing')
 })
 
 t.test('what the server will not do stops nothing else, and no key is forgotten for it', { skip }, async (t) => {
@@ -222,6 +236,36 @@ t.test('what the server will not do stops nothing else, and no key is forgotten 
   t.match(await state.keys.find(record.digest), { id: 'one' }, 'keys are read')
   await new Promise((resolve) => setTimeout(resolve, 300))
   t.notOk(heard.some(({ group }) => group === '*'))
+})
+
+t.test('a server that takes no writes for now does nothing by half, and refuses no settlement for good', { skip }, async (t) => {
+  const { server, state: { balances } } = await opened(t)
+  const operator = new Redis(server.url)
+  t.teardown(() => operator.disconnect())
+  const [, folder = ''] = await operator.config('GET', 'dir') as string[]
+  const ways: Readonly<Record<string, () => Promise<unknown>>> = {
+    NOREPLICAS: async () => await operator.config('SET', 'min-replicas-to-write', 1),
+    OOM: async () => await operator.config('SET', 'min-replicas-to-write', 0, 'maxmemory', 1),
+    MISCONF: async () => {
+      await operator.config('SET', 'maxmemory', 0, 'save', '3600 1')
+      rmSync(folder, { recursive: true })
+      await operator.bgsave()
+      while (!(await operator.info('persistence')).includes('rdb_last_bgsave_status:err')) await new Promise(setImmediate)
+    },
+  }
+  const ask = { key: 'k', groupLimits: { balance: 9 }, keyLimits: {}, requests: 1, tokens: 5, floor: 0 }
+  for (const word of Object.keys(ways)) t.match(await balances.hold({ ...ask, id: word, group: word }), { ok: true })
+  for (const [word, begin] of Object.entries(ways)) {
+    await begin()
+    const refusal = { ...down, asked: false, refused: false, cause: { message: new RegExp(`^${word} `) } }
+    await t.rejects(Promise.resolve(balances.settle({ id: word, group: word, key: 'k', tokens: 3, late: [] })), refusal)
+    await t.rejects(Promise.resolve(balances.hold({ ...ask, id: 'next', group: word, tokens: 1 })), refusal)
+  }
+  await operator.config('SET', 'save', '')
+  for (const word of Object.keys(ways)) {
+    await balances.settle({ id: word, group: word, key: 'k', tokens: 3, late: [] })
+    t.match(await balances.read(word), { spent: 3, held: 0, active: 0, requests: 1 })
+  }
 })
 
 t.test('what a server answers in place of a command was not done, so that nothing is to be undone', { skip }, async (t) => {
@@ -301,11 +345,16 @@ t.test('a step that fails, fails alone, and what cannot be read is none', { skip
   t.equal(await operator.hexists('llm-gateway:{chat}:holds', 'torn'), 0)
 })
 
-t.test('a user who may not ping hears of the server\'s return all the same', { skip }, async (t) => {
-  const { server, state } = await opened(t)
+t.test('a user who may neither ping nor ask for the server\'s version hears of its return all the same', { skip }, async (t) => {
+  const server = await startRedis()
   const operator = new Redis(server.url)
-  t.teardown(() => operator.disconnect())
-  await operator.call('ACL', 'SETUSER', 'default', '-ping')
+  await operator.call('ACL', 'SETUSER', 'default', '-ping', '-info')
+  const state = await openState({ engine: 'redis', url: server.url, path: t.testdir({}), commandTimeoutMs: 5_000 })
+  t.teardown(async () => {
+    operator.disconnect()
+    await state.close()
+    await server.stop()
+  })
   const heard: KeyChange[] = []
   state.keys.onChange((change) => heard.push(change))
   await operator.call('CLIENT', 'KILL', 'TYPE', 'pubsub')
