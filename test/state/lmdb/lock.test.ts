@@ -1,6 +1,9 @@
 /** Processes that open files of lmdb beside one that writes them. */
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
+import { chmodSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
@@ -83,5 +86,31 @@ t.test('whoever opens a file or writes it waits for whoever has its lock', async
     const child = run(t, [fileURLToPath(new URL('opener.js', import.meta.url)), path, '1'])
     const [code] = await once(child, 'exit')
     t.equal(code, 0)
+  }
+})
+
+/** What a user who may not write all files is told. The folder is anybody's. */
+const asNobody = `
+  import 'lmdb'
+  import { openState } from '${new URL('../../../dist/plugins/state/index.js', import.meta.url).href}'
+  if (process.getuid() === 0) process.setuid(65534)
+  await openState({ engine: 'lmdb', path: process.argv[1] }).catch(({ message }) => process.stdout.write(message))`
+
+t.test('a file that another user made, and that cannot be written, is named, and does not end the process', async (t) => {
+  const path = mkdtempSync(join(tmpdir(), 'llm-gateway-lock-'))
+  t.teardown(() => rmSync(path, { recursive: true, force: true }))
+  const { close } = await openLmdb(path)
+  await close()
+  chmodSync(path, 0o777)
+  const files = readdirSync(path)
+  t.equal(files.length, 8)
+  for (const file of files) chmodSync(join(path, file), 0o666)
+  for (const file of files) {
+    chmodSync(join(path, file), 0o444)
+    const child = run(t, ['--input-type=module', '--eval', asNobody, path])
+    let told = ''
+    for await (const part of Object(child.stdout)) told += String(part)
+    t.match(told, `EACCES: permission denied, access '${join(path, file)}'`)
+    chmodSync(join(path, file), 0o666)
   }
 })
