@@ -35,7 +35,7 @@ export class FileLedger implements Ledger {
   /** Number of records that are not kept yet. */
   #waiting = 0
   #writing: Promise<void> | null = null
-  #wroteAt = -Infinity
+  #wroteAt = 0
   #closing = false
   #failing = false
   /** Callers that wait for a write, successful or not. */

@@ -1,4 +1,5 @@
-import { readdirSync } from 'node:fs'
+import { readdirSync, utimesSync } from 'node:fs'
+import { join } from 'node:path'
 import t from 'tap'
 import { FileLedger } from '../../../plugins/state/ledger/file-ledger.js'
 import { filesBeyond } from '../../../plugins/state/ledger/age.js'
@@ -44,4 +45,21 @@ t.test('a process, and others after it, whose clock is a year ahead delete no re
   for await (const { id } of open().read()) ids.push(id)
   t.equal(ids.includes('before'), true)
   t.equal(readdirSync(path).length, 5)
+})
+
+t.test('where a file may hold a week, a week between two files is no pause', async (t) => {
+  const path = t.testdir({})
+  const start = Date.now()
+  let now = start
+  const ledger = new FileLedger(path, { maxFileAgeMs: 7 * dayMs, keepMs: 21 * dayMs }, () => now)
+  for (const week of [0, 1, 2, 3, 4]) {
+    now = start + week * 7 * dayMs
+    await ledger.append(record({ time: now }))
+    // As the clock of then makes it.
+    for (const name of readdirSync(path).slice(-1)) utimesSync(join(path, name), now / 1_000, now / 1_000)
+  }
+  const times: number[] = []
+  for await (const { time } of ledger.read()) times.push(time)
+  t.same(times, [2, 3, 4].map((week) => start + week * 7 * dayMs))
+  await ledger.close()
 })
