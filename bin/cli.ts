@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { reasonOf } from '../plugins/core/balances/store-down.js'
+import { packageVersion } from '../plugins/core/version.js'
 import { configErrorOf, configFile, demoFile } from '../plugins/standalone/config.js'
 import { configOption } from './args.js'
 import { helpOf, unknownCommand } from './help.js'
@@ -30,7 +31,7 @@ export async function run (args: readonly string[], io: Io): Promise<number> {
     return 0
   }
   if (name === '--version' || name === '-v') {
-    io.out((await import('../plugins/core/version.js')).packageVersion)
+    io.out(packageVersion)
     return 0
   }
   const { config, url } = parseArgs({ args: rest, strict: false, options: { ...configOption, url: { type: 'string' } } }).values

@@ -4,17 +4,17 @@ import { OptionError } from '../core/config/options.js'
 import { joinGateway } from '../core/gateway.js'
 import { gatewayPlugin } from '../core/gateway-plugin.js'
 import { mergedStatus, type UpstreamsStatus } from '../core/upstream/upstream-status.js'
-import type { CostDays } from './cost-days.js'
+import { budgetTables } from './budget-rows.js'
+import { costDaysOf, type CostDays } from './cost-days.js'
+import { History } from './history.js'
 import { checkConsoleOptions, hostsOf, type ConsoleOptions } from './options.js'
+import { Readings } from './readings.js'
+import { servePage } from './serve-page.js'
 
 export { hostsOf, type ConsoleOptions } from './options.js'
 
 async function registerConsole (app: FastifyInstance, options: ConsoleOptions): Promise<void> {
   checkConsoleOptions(options)
-  // Loaded on use: most apps have no console, and each file takes time at every start.
-  const [{ budgetTables }, { costDaysOf }, { History }, { Readings }, { servePage }] = await Promise.all([
-    import('./budget-rows.js'), import('./cost-days.js'), import('./history.js'), import('./readings.js'), import('./serve-page.js'),
-  ])
   const gateway = joinGateway(app)
   app.addHook('onReady', async () => {
     if (gateway.metrics.length === 0) throw new OptionError('console', 'needs the metrics plugin')
