@@ -1,5 +1,6 @@
 import { inspect } from 'node:util'
 import type { FastifyRequest } from 'fastify'
+import { clipped } from '../core/errors/clipped.js'
 import { gatewayError, type GatewayError } from '../core/errors/gateway-error.js'
 import type { ConfiguredParties } from '../core/money/budget-status.js'
 import type { Gateway } from '../core/gateway.js'
@@ -18,6 +19,8 @@ import { digestOf, readKeys } from './keys.js'
 import { toKey } from './lookup.js'
 import { cacheDefaults, checkAuthOptions, type AuthOptions } from './options.js'
 
+const maxUnknownGroups = 100
+
 /** Decides who calls; without a promise if the key is in memory. */
 export class Authenticator {
   readonly #options: AuthOptions
@@ -27,6 +30,8 @@ export class Authenticator {
   readonly #cache: KeyCache
   readonly #optional: ReadonlySet<string>
   readonly #failures: FailureBudget | null
+  /** Each is told once; a table may have any number. */
+  readonly #unknownGroups = new Set<string>()
 
   constructor (options: AuthOptions, gateway: Gateway) {
     checkAuthOptions(options)
@@ -111,10 +116,17 @@ export class Authenticator {
     const group = this.#groups.get(key.group)
     llm.auth.key = key
     llm.auth.group = group ?? null
+    if (group === undefined) this.#tellUnknown(key.group, request)
     const accepted = this.#options.versions?.[endpoint.family.name]
     // A WebSocket upgrade has no version header.
     const ofVersion = endpoint.protocol === 'sockets' ? null : checkVersion(endpoint.family, request.headers, accepted)
     return checkProtocol(group, endpoint) ?? ofVersion
+  }
+
+  #tellUnknown (group: string, { log }: FastifyRequest): void {
+    if (this.#unknownGroups.has(group) || this.#unknownGroups.size === maxUnknownGroups) return
+    this.#unknownGroups.add(group)
+    writeLog(log, 'warn', { group: clipped(group) }, 'a key is refused with 403: its group is not one of the groups')
   }
 }
 

@@ -1,9 +1,6 @@
 /** Finds the caller's credential in the places of its family. Reads the raw headers, because Node joins or drops repeated ones. */
 import type { CredentialSource, Family, HeaderSource } from '../protocols/index.js'
 
-// Real keys are below 256 bytes; signed tokens of a host's own `lookup` may be longer.
-const maxCredentialBytes = 4_096
-
 type CredentialProblem = 'missing_api_key' | 'malformed_api_key' | 'duplicate_api_key' | 'key_in_query'
 
 interface FoundCredential {
@@ -74,9 +71,12 @@ function beginsWith (text: string, word: string): boolean {
   return true
 }
 
-/** Visible ASCII without blank or comma, which excludes headers that a proxy joined, and empty variables. */
+/**
+ * Visible ASCII without blank or comma, which excludes headers that a proxy joined, and empty variables. Of any length: Node bounds all
+ * headers together, and signed tokens, which a host's `lookup` reads, grow with what they say (200 groups are 10 KB).
+ */
 export function isWellFormed (secret: string): boolean {
-  return secret.length <= maxCredentialBytes && /^[\x21-\x2b\x2d-\x7e]+$/.test(secret)
+  return /^[\x21-\x2b\x2d-\x7e]+$/.test(secret)
 }
 
 /** The first place where a family's credential may stand, in words for a 401 message. */

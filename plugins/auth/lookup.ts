@@ -1,9 +1,15 @@
 /** Checks the answers of a host's own table: an unclear one lets nobody in. */
+import { isObject } from '../core/body/json-object.js'
 import { OptionError } from '../core/config/options.js'
 import { checkLabels } from '../core/config/labels.js'
 import type { Key } from '../core/types.js'
 import { checkLimits } from './check-limits.js'
 import type { LookupKey } from './options.js'
+
+/** Other names for what ends a key: unread, it would never end. */
+const endings: ReadonlyArray<[keyof LookupKey, RegExp]> = [
+  ['expiresAt', /^(?:exp$|expir|valid_?until|not_?after)/i], ['disabled', /^(?:is_?)?(?:disable|revoked|blocked|suspended)/i],
+]
 
 /**
  * A row of the host's table as a key; null if it found none. Throws `LLM_GATEWAY_OPTION` naming the field: an expiry that
@@ -15,8 +21,13 @@ export function toKey (found: LookupKey | null | undefined): Key | null {
   const limits = found.limits ?? {}
   if (typeof id !== 'string' || id === '') throw new OptionError('lookup().id', 'must be a string')
   if (typeof group !== 'string') throw new OptionError('lookup().group', 'must be a string')
+  for (const [field, alike] of endings) {
+    const unread = Object.entries(found).find(([name, value]) => value && found[field] === undefined && alike.test(name))
+    if (unread) throw new OptionError(`lookup().${unread[0]}`, `is not read: give ${field}`)
+  }
   const time = expiresAt === undefined || expiresAt === null ? null : Number(expiresAt)
   if (Number.isNaN(time)) throw new OptionError('lookup().expiresAt', 'must be milliseconds since the epoch')
+  if (!isObject(limits)) throw new OptionError('lookup().limits', 'must be an object')
   checkLimits('lookup().limits', limits)
   const labels = found.labels ?? null
   checkLabels('lookup().labels', labels ?? {})

@@ -94,6 +94,14 @@ t.test('a host\'s lookup that says nothing clear opens nothing', async (t) => {
     'a label with a comma': [{ id: 'a', group: 'chat', labels: { team: 'a,b' } }, 503],
     'null for labels': [{ id: 'a', group: 'chat', labels: null }, 200],
     'a limit of another name': [{ id: 'a', group: 'chat', limits: { rpm: 5 } }, 503],
+    'a number for limits': [{ id: 'a', group: 'chat', limits: 5 }, 503],
+    'an expiry as keys of the file have it': [{ id: 'a', group: 'chat', expires: '2020-01-01T00:00:00Z' }, 503],
+    'an expiry as a column has it': [{ id: 'a', group: 'chat', expires_at: new Date(0) }, 503],
+    'an expiry as a token has it': [{ id: 'a', group: 'chat', exp: 1, disabled: false }, 503],
+    'a column of expiries without one': [{ id: 'a', group: 'chat', expires_at: null, expired: false, experiment: 'x' }, 200],
+    'a column of expiries, and none meant': [{ id: 'a', group: 'chat', expires_at: new Date(0), expiresAt: null }, 200],
+    'another name for disabled': [{ id: 'a', group: 'chat', expiresAt: null, revoked_at: new Date(0) }, 503],
+    'another name for disabled, and disabled itself': [{ id: 'a', group: 'chat', is_disabled: 1, disabled: 1 }, 401],
   }
   const log: string[] = []
   const { app } = await build(t, { keys: [], lookup: (name) => fields[decodeURIComponent(name)]?.[0] as never }, log)
@@ -104,6 +112,20 @@ t.test('a host\'s lookup that says nothing clear opens nothing', async (t) => {
     t.equal(reply.statusCode, status, name)
   }
   t.match(log.join(''), /lookup\(\)\.limits\.balance must be a whole number/)
+  t.match(log.join(''), /lookup\(\)\.expires_at is not read: give expiresAt/)
+})
+
+t.test('each group that no one configured is told once, without the key, and of any number a hundred', async (t) => {
+  const log: string[] = []
+  const { app } = await build(t, { keys: [], lookup: (name) => ({ id: 'an-id', group: `gone-${name.slice(4)}` }) }, log)
+  const told = (): unknown[] => log.map((line) => JSON.parse(line)).filter(({ level }) => level === 40).map(({ group }) => group)
+  const ask = async (name: string): Promise<number> =>
+    (await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: { authorization: `Bearer ${name}` } })).statusCode
+  for (const name of ['key-a', 'key-a', 'kex-a', `key-${'b'.repeat(300)}`]) t.equal(await ask(name), 403)
+  t.strictSame(told(), ['gone-a', `gone-${'b'.repeat(195)}...`])
+  t.notMatch(log.join(''), /ke[yx]-a|an-id/)
+  for (let i = 0; i < 110; i++) await ask(`key-${i}`)
+  t.equal(told().length, 100)
 })
 
 t.test('a lookup that never answers is one that failed', async (t) => {

@@ -73,7 +73,6 @@ t.test('a wrong option fails at start and names itself, never a secret', async (
     [{ groups: one, keys: [{ id: 'a', group: 'g', secret: 'canary', disabled: 'yes' }] }, /keys\[0\]\.disabled must be a boolean/],
     [{ groups: one, keys: [{ id: 'a', group: 'g', secret: 'canary\n' }] }, /keys\[0\]\.secret must be visible ASCII/],
     [{ groups: one, keys: [{ id: 'a', group: 'g', secret: 'can,ary' }] }, /keys\[0\]\.secret must be visible ASCII/],
-    [{ groups: one, keys: [{ id: 'a', group: 'g', secret: 'canary'.repeat(700) }] }, /keys\[0\]\.secret must be visible ASCII/],
     [{ groups: one, keys: [{ group: 'g', secret: 'canary' }] }, /keys\[0\]\.id must be a string/],
     [{ groups: one, keys: [{ id: '', group: 'g', secret: 'canary' }] }, /keys\[0\]\.id must be a string/],
     [{ groups: one, keys: [{ id: 'a', group: 'x', secret: 'canary' }] }, /keys\[0\]\.group names x, which is not one of the groups/],
