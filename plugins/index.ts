@@ -15,7 +15,7 @@ import { metrics, type MetricsOptions } from './metrics/index.js'
 import { overload, pressure, type OverloadOptions } from './overload/index.js'
 import { createRewriteUrl, paths, type PathsOptions } from './paths/index.js'
 import { tracing, type TracingOptions } from './tracing/index.js'
-import { groupMistakes } from './upstreams/check-groups.js'
+import { groupMistakes, unusedTargets } from './upstreams/check-groups.js'
 import { upstreams, type UpstreamsOptions } from './upstreams/index.js'
 import { usage, type UsageOptions } from './usage/index.js'
 import { validation, type ValidationOptions } from './validation/index.js'
@@ -124,11 +124,15 @@ async function registerParts (app: FastifyInstance, options: LlmGatewayOptions):
   await app.register(auth, { ...options.auth, groups, ...given({ keys, lookup, store }) })
   await app.register(upstreams, { upstreams: targets, pools, ...given({ health, notes }) })
   checkUpstreams(options)
+  for (const warning of unusedTargets({ groups, upstreams: targets, pools })) app.log.warn(warning)
   if (options.overload) await app.register(overload, shedding)
   await app.register(limits, options.limits ?? {})
   await app.register(validation, options.validation ?? {})
   await app.register(usage, options.usage ?? {})
-  if (options.prices !== undefined) await app.register(costs, { ...options.prices, ...options.costs, factors: factorsOf(targets) })
+  // Where the header alone is asked for, it says that it needs prices.
+  if (options.prices !== undefined || options.costs?.header === true) {
+    await app.register(costs, { ...options.prices, ...options.costs, factors: factorsOf(targets) })
+  }
   if (options.labels !== undefined) await app.register(labels, options.labels)
   if (options.tracing !== false) await app.register(tracing, options.tracing ?? {})
   await app.register(forward, { ...options.forward, ...given({ maxQueued, queueMs, prefix }), routes })

@@ -20,6 +20,8 @@ t.test('a wrong option is told by the name that it has in the bundle', async (t)
     [{ forward: { routes: false } }, 'option forward.routes stands outside of forward'],
     [{ costs: { models: { m: { input: 1 } } } }, 'option costs.models is not known'],
     [{ costs: { header: 'yes' } }, 'option costs.header must be a boolean'],
+    [{ costs: { header: true } }, 'option costs.header needs prices'],
+    [{ prices: { models: {} }, costs: { header: true } }, 'option costs.header needs prices'],
     [{ routes: 'false' }, 'option llmGateway.routes must be a boolean'],
     [{ upstreams: { notes: { url: 'https://models.example', query: 1 } } }, 'option upstreams.notes.query must be an object'],
   ]

@@ -4,6 +4,7 @@ import { refuse } from '../core/errors/refuse.js'
 import { joinGateway } from '../core/gateway.js'
 import { gatewayPlugin } from '../core/gateway-plugin.js'
 import { modelCallOf } from '../core/call/model-call.js'
+import { OptionError } from '../core/config/options.js'
 import { atMost } from './at-most.js'
 import { addCostHeader } from './cost-header.js'
 import { Forecast } from './forecast.js'
@@ -16,6 +17,7 @@ const none: readonly never[] = []
 
 async function registerCosts (app: FastifyInstance, options: CostsOptions): Promise<void> {
   const { table, header, factorOf } = readOptions(options)
+  if (header && !table.hasEntries) throw new OptionError('costs.header', 'needs prices')
   const gateway = joinGateway(app)
   const forecast = new Forecast({
     table, takersOf: (llm) => gateway.destinationOf(llm)?.upstreams ?? none, factorOf, allowsUnpriced: options.unpriced === 'allow',

@@ -11,7 +11,7 @@ import { refuseUrl } from '../core/door/refuse-url.js'
 import { modelCallOf, type ModelCall } from '../core/call/model-call.js'
 import { checkMounts, skipDestinations } from './adapted-mounts.js'
 import { UpstreamDispatcher } from './dispatcher.js'
-import { given } from '../core/config/options.js'
+import { given, OptionError } from '../core/config/options.js'
 import { checkTransport, withTransportDefaults, type ForwardOptions } from './options.js'
 import { relay } from './relay.js'
 import { routeAddresses } from './routes.js'
@@ -34,7 +34,13 @@ async function registerForward (app: FastifyInstance, options: ForwardOptions & 
   })
   checkMounts(app, gateway)
   skipDestinations(app)
-  if (routes) await app.register(async function mount (scope) { mountRoutes(scope, gateway, dispatcher) })
+  if (!routes) return
+  await app.register(async function mount (scope) { mountRoutes(scope, gateway, dispatcher) })
+  app.addHook('onReady', async () => {
+    const isNone = gateway.upstreamsStatus().upstreams.length === 0
+    if (isNone) throw new OptionError('forward.routes', 'needs the plugin upstreams with an upstream')
+    if (!gateway.guarded) app.log.warn('without the plugin auth whoever reaches these routes uses the credentials of the upstreams')
+  })
 }
 
 /** A route for every endpoint, in a scope of their own, so that no parser and no error handler of the host's is theirs. */

@@ -6,7 +6,7 @@ import { identifyFirst } from '../core/call/identify.js'
 import { readLabels } from '../core/config/labels.js'
 import { modelCallOf } from '../core/call/model-call.js'
 import { checkOptions, OptionError } from '../core/config/options.js'
-import { credentialHeaders } from '../protocols/index.js'
+import { credentialHeaders, families, frontHeaders, modelHeaders } from '../protocols/index.js'
 
 export interface LabelsOptions {
   /**
@@ -16,11 +16,17 @@ export interface LabelsOptions {
   header?: string
 }
 
+/** Headers that say something else already: without them a request would be another one. */
+const others = [
+  ...credentialHeaders, ...modelHeaders, ...Object.values(families).map(({ versionHeader }) => versionHeader?.name),
+]
+const standard = /^(?:accept|connection$|content-|expect$|host$|origin$|te$|trace(?:parent|state)$|trailer$|transfer-|upgrade|user-agent$)/
+
 async function registerLabels (app: FastifyInstance, options: LabelsOptions): Promise<void> {
   checkOptions('labels', options, { 'a string': ['header'] })
   const header = options.header?.toLowerCase()
   if (header === undefined) return
-  if (!/^[a-z0-9-]+$/.test(header) || credentialHeaders.includes(header)) {
+  if (!/^[a-z0-9-]+$/.test(header) || others.includes(header) || standard.test(header) || frontHeaders.test(header)) {
     throw new OptionError('labels.header', 'must be the name of a header of its own')
   }
   identifyFirst(app, joinGateway(app))

@@ -40,6 +40,18 @@ export function groupMistakes (config: Named): Mistake[] {
   ]
 }
 
+/** Warnings about upstreams and pools that no request can reach: the only one there is needs no name. */
+export function unusedTargets ({ groups, upstreams, pools }: Pick<Named, 'groups' | 'pools'> & { upstreams: object }): string[] {
+  const named = new Set(Object.entries(groups).flatMap(([id, group]) => usesOf(id, group)).map(({ name }) => name))
+  const members = new Set(Object.values(pools).flatMap((pool) => pool.members.map(upstreamOf)))
+  const targets = [
+    ...Object.keys(pools).map((name) => [`pools.${name}`, named.has(name)] as const),
+    ...Object.keys(upstreams).map((name) => [`upstreams.${name}`, named.has(name) || members.has(name)] as const),
+  ]
+  const unused = targets.length === 1 ? [] : targets.filter(([, isUsed]) => !isUsed)
+  return unused.map(([path]) => `${path}: no group names it, so that it gets no request`)
+}
+
 function usesOf (at: string, { protocols, upstream, routes = [] }: GroupNames): Use[] {
   const routed = routes.map((route, i) => ({ path: `${at}.routes[${i}].upstream`, name: route.upstream, protocols }))
   if (upstream === undefined) return routed
@@ -77,7 +89,7 @@ function wrongUse ({ path, name, protocols }: Use, { upstreams, pools }: Named):
 /** Pools whose members speak different families: judged by their `protocols`, or else by what groups use each of them for directly. */
 function mixedPools (config: Named, uses: readonly Use[]): Mistake[] {
   return Object.entries(config.pools).flatMap(([pool, { members }]) => {
-    const named = Array.isArray(members) ? members.map((member) => typeof member === 'string' ? member : member.upstream) : []
+    const named = Array.isArray(members) ? members.map(upstreamOf) : []
     const known = named.flatMap((name) => {
       const families = familiesOf(ownOf(config.upstreams, name)?.protocols ?? uses.flatMap((use) => use.name === name ? use.protocols : []))
       return families.size === 0 ? [] : [{ name, families }]
@@ -89,6 +101,10 @@ function mixedPools (config: Named, uses: readonly Use[]): Mistake[] {
       path: `pools.${pool}.members`, message: `holds ${first.name} and ${stranger.name}, which speak protocols of different families`,
     }]
   })
+}
+
+function upstreamOf (member: PoolOptions['members'][number]): string {
+  return typeof member === 'string' ? member : member.upstream
 }
 
 function familiesOf (protocols: readonly string[]): ReadonlySet<string> {

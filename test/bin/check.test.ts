@@ -187,26 +187,28 @@ t.test('a name with a blank is told whole, and hides no other mistake', async (t
   ])
 })
 
-t.test('check warns of a credential that is not there yet, and start says so', async (t) => {
+t.test('check warns of a credential that is not there yet and of what no group names, and start says so', async (t) => {
   const folder = t.testdir({ 'long.txt': 'two words', 'right.txt': 'secret\n' })
   const upstream = (name: string): string => `{ url: "https://models.example", credential: { file: ${folder}/${name}.txt } }`
   const text = `upstreams: { a: ${upstream('none')}, b: ${upstream('long')}, c: ${upstream('right')} }\n` +
-    'groups: { a: { protocols: [messages], upstream: a } }\nstate: { engine: memory }'
+    'groups: { a: { protocols: [messages], upstream: { messages: a } }, b: { protocols: [messages], upstream: b } }\n' +
+    'pools: { both: { members: [b, a] } }\nstate: { engine: memory }'
   writeFileSync(join(folder, 'gateway.yaml'), text)
   const io = terminal({ PORT: '0' })
   t.equal(await run(['check', '--config', join(folder, 'gateway.yaml')], io), 0)
   const warnings = [
+    /pools\.both: no group names it, so that it gets no request$/, /upstreams\.c: no group names it/,
     /upstreams\.a\.credential\.file cannot be read \(ENOENT\): requests to it are refused until it can$/,
     /upstreams\.b\.credential\.file holds no credential: requests to it are refused until it does$/,
   ]
   t.match(io.complaints, warnings)
-  t.equal(io.complaints.length, 2)
+  t.equal(io.complaints.length, 4)
   const exit = run(['start', '--config', join(folder, 'gateway.yaml')], io)
   await io.shown.next()
   await io.shown.next()
-  const logged = [await io.logged.next(), await io.logged.next(), await io.logged.next()].join('\n')
-  t.match(logged, /upstreams\.a\.credential\.file cannot be read/)
-  t.match(logged, /upstreams\.b\.credential\.file holds no credential/)
+  const logged: string[] = []
+  while (logged.length < 5) logged.push(await io.logged.next())
+  for (const warning of warnings) t.match(logged.join('\n'), new RegExp(warning.source.replace('$', '')))
   io.send('SIGTERM')
   t.equal(await exit, 0)
 })
@@ -317,7 +319,7 @@ t.test('check looks for the packages of the state, and opens nothing of it', asy
 t.test('check warns of addresses that lead out of the network unencrypted', async (t) => {
   const io = terminal()
   const text = 'upstreams: { a: { url: "http://api.example.com", credential: x }, b: { simulate: true } }\ngroups: { a: { protocols: ' +
-    '[messages], upstream: a } }\nstate: { engine: memory }'
+    '[messages], upstream: a }, b: { protocols: [messages], upstream: b } }\nstate: { engine: memory }'
   t.equal(await run(['check', '--config', file(t, text)], io), 0)
   t.match(io.complaints, [/warning: upstreams\.a\.url is not encrypted/])
 })

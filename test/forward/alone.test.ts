@@ -8,7 +8,9 @@ import { sha256, startUpstream } from '../helpers/upstream.js'
 
 t.test('the forward plugin alone is an open door with the provider\'s credential', async (t) => {
   const upstream = await startUpstream(t)
-  const app = Fastify({ routerOptions: { caseSensitive: false } })
+  const log: string[] = []
+  const logger = { level: 'warn', stream: { write: (line: string) => { log.push(line) } } }
+  const app = Fastify({ logger, routerOptions: { caseSensitive: false } })
   t.teardown(() => app.close())
   await app.register(upstreams, { upstreams: { main: { url: upstream.url, credential: providerSecret } } })
   await app.register(forward, { prefix: '/llm' })
@@ -34,14 +36,17 @@ t.test('the forward plugin alone is an open door with the provider\'s credential
   t.match([form.statusCode, form.json().error.code], [400, 'ambiguous_path'])
   t.equal((await app.inject({ method: 'GET', url: '/LLM/v1/models' })).statusCode, 400, 'a lenient router does not widen what is ours')
   t.equal(upstream.seen.length, 2)
+  t.match(log, [/without the plugin auth whoever reaches these routes uses the credentials/])
 })
 
-t.test('a request that no upstream is there for is the gateway\'s fault', async (t) => {
-  const app = Fastify()
-  t.teardown(() => app.close())
-  await app.register(forward, {})
-  const reply = await app.inject({ method: 'POST', url: '/v1/embeddings', payload: '{}', headers: { 'content-type': 'application/json' } })
-  t.match([reply.statusCode, reply.json().error.code], [500, 'internal_error'])
+t.test('routes that no upstream is there for fail the start', async (t) => {
+  for (const own of [{}, null]) {
+    const app = Fastify()
+    t.teardown(() => app.close())
+    await app.register(forward)
+    if (own !== null) await app.register(upstreams, own)
+    await t.rejects(async () => await app.ready(), { code: 'LLM_GATEWAY_OPTION', message: /forward\.routes needs the plugin upstreams/ })
+  }
 })
 
 t.test('a route that the reader of paths does not know is nobody\'s', async (t) => {

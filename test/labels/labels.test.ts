@@ -48,7 +48,7 @@ t.test('without the name of a header none is read, and a wrong one is an error t
   const settled = watchSettled(app)
   await app.inject({ url: '/v1/responses/r1', headers: { undefined: 'team=a' } })
   t.equal((await settled.next()).callerLabels, null)
-  for (const header of ['two words', '', 'x-api-key', 'Authorization', 3]) {
+  for (const header of ['two words', '', 'x-api-key', 'Authorization', 'Content-Type', 'host', 'anthropic-version', 'x-forwarded-for', 3]) {
     await t.rejects(async () => await Fastify().register(labels, { header } as LabelsOptions), {
       code: 'LLM_GATEWAY_OPTION', message: /labels\.header/,
     }, String(header))
