@@ -31,6 +31,11 @@ const output = {
   ],
 } as const
 
+/** What is asked of a model. */
+const created = {
+  metered: 'yes', modelField: 'model', otherModels, modelsWithin, substitutes: substituteModels, usage: responsesUsage,
+} as const
+
 /**
  * https://platform.openai.com/docs/api-reference/responses
  * A retrieved response repeats the usage of its creation, so only creation and compaction are metered. One in the background is the first
@@ -48,27 +53,11 @@ export const responses = defineProtocol({
       id: 'responses',
       path: 'responses',
       schema: 'responses',
-      metered: 'yes',
       streams: 'body',
-      modelField: 'model',
-      otherModels,
-      modelsWithin,
-      substitutes: substituteModels,
-      usage: responsesUsage,
+      ...created,
       output: { ...output, goesOn: ['background'] },
     },
-    {
-      id: 'responses.compact',
-      path: 'responses/compact',
-      schema: 'responses.compact',
-      metered: 'yes',
-      modelField: 'model',
-      otherModels,
-      modelsWithin,
-      substitutes: substituteModels,
-      usage: responsesUsage,
-      output,
-    },
+    { id: 'responses.compact', path: 'responses/compact', schema: 'responses.compact', ...created, output },
     { id: 'responses.input_tokens', path: 'responses/input_tokens', schema: 'responses.input_tokens', modelField: 'model' },
     { id: 'responses.cancel', path: 'responses/:id/cancel', body: 'none', replays: responsesUsage },
     { id: 'responses.input_items', path: 'responses/:id/input_items', method: 'GET', body: 'none' },
