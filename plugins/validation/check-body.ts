@@ -97,20 +97,20 @@ function ambiguous ({ key, field }: OtherSpelling): BodyRefusal {
 export function checkQuery ({ endpoint, url }: ModelCall): BodyRefusal | null {
   const query = queryOf(url)
   if (query === '') return null
-  const { counts, others } = fieldsOf(endpoint)
+  const { counts, others } = formFieldsOf(endpoint)
   const isRead = mayBeReadAs(['stream', ...counts, ...others].map((name) => name.replace(/\W.*/, '').toLowerCase()))
   const [name] = parametersOf(query, isRead)[0] ?? []
   if (name === undefined) return null
   return refused('form', 'invalid_body', { reason: `The field ${clipped(name)} must be in the form, not in the query.` })
 }
 
-function fieldsOf ({ output, otherModels: others }: Endpoint): Readonly<Record<'counts' | 'others', string[]>> {
+function formFieldsOf ({ output, otherModels: others }: Endpoint): Readonly<Record<'counts' | 'others', string[]>> {
   return { counts: output?.choices.flat() ?? [], others: others.flatMap(fieldOf) }
 }
 
 function checkForm (endpoint: Endpoint, bytes: Buffer, boundary: string, maxParts: number): Findings | BodyRefusal {
   const modelField = String(endpoint.modelField)
-  const { counts, others } = fieldsOf(endpoint)
+  const { counts, others } = formFieldsOf(endpoint)
   const fields = readForm(bytes, boundary, [modelField, 'stream', ...counts, ...others], maxParts)
   if (fields instanceof BodyRefusal) return fields
   const textOf = ([start, end]: Span = [0, 0]): string => bytes.toString('utf8', start, end)

@@ -14,7 +14,7 @@ const fieldParams = ['missingProperty', 'additionalProperty', 'unevaluatedProper
 /** Words that follow the field's name, by failing keyword. Other keywords keep the validator's words. */
 const words: Readonly<Record<string, (params: Record<string, unknown>) => string>> = {
   required: () => 'is required',
-  type: ({ type }) => `must be ${listOf(type)}`,
+  type: ({ type }) => `must be ${typesInWords(type)}`,
   minLength: ({ limit }) => limit === 1 ? 'must not be empty' : `must have at least ${String(limit)} characters`,
   minItems: ({ limit }) => limit === 1 ? 'must not be empty' : `must have at least ${String(limit)} items`,
   additionalProperties: () => 'is not known',
@@ -48,7 +48,7 @@ const named: Readonly<Record<string, string>> = {
   boolean: 'a boolean',
 }
 
-function listOf (type: unknown): string {
+function typesInWords (type: unknown): string {
   const types = [type].flat().map(String).map((name) => named[name] ?? name)
   return types.join(', ').replace(/, ([^,]*)$/, ' or $1')
 }

@@ -61,7 +61,7 @@ function readPart (part: Buffer, at: number, wanted: readonly string[], fields: 
   if (meant !== undefined) return `a field could be read as ${meant}, and is spelled otherwise`
   if (!wanted.includes(name)) return null
   if (fields.has(name)) return `the field ${name} stands in it twice`
-  if (hasAny(disposition, 'filename') || valueEnd - valueStart > valueMaxBytes || lines.some(isCoded)) {
+  if (hasParameter(disposition, 'filename') || valueEnd - valueStart > valueMaxBytes || lines.some(isCoded)) {
     return `the field ${name} is not a short plain text`
   }
   fields.set(name, [at + valueStart, at + valueEnd])
@@ -74,7 +74,7 @@ function isCoded (line: string): boolean {
   if (encoding !== undefined) return !/^(?:7bit|8bit|binary)[ \t]*$/i.test(encoding)
   if (type === undefined) return false
   const parameters = readParameters(type)
-  return parameters === null || hasAny(parameters, 'charset*') || !isLikeAscii(parameters.get('charset') ?? 'utf-8')
+  return parameters === null || hasParameter(parameters, 'charset*') || !isLikeAscii(parameters.get('charset') ?? 'utf-8')
 }
 
 /** Rack, and some servers in Java and Rust, find a name in other headers, too, or in the text of a file's name. */
@@ -94,7 +94,7 @@ function wordsOf (path: string): string {
   return folded(path).split(/[^a-z0-9_]+/).filter(Boolean).join('.')
 }
 
-function hasAny (parameters: ReadonlyMap<string, string>, start: string): boolean {
+function hasParameter (parameters: ReadonlyMap<string, string>, start: string): boolean {
   return [...parameters.keys()].some((parameter) => parameter.startsWith(start))
 }
 

@@ -44,8 +44,8 @@ function emptied (value: unknown): unknown {
 function copyOf (value: unknown, room: Room, kept: unknown): unknown {
   room.values -= 1
   if (typeof value === 'string') return cut(value, room)
-  if (Array.isArray(value)) return listOf(value, room)
-  return isObject(value) ? fieldsOf(value, room, isObject(kept) ? kept : {}) : value
+  if (Array.isArray(value)) return copyOfList(value, room)
+  return isObject(value) ? copyOfFields(value, room, isObject(kept) ? kept : {}) : value
 }
 
 function cut (text: string, room: Room): string {
@@ -54,7 +54,7 @@ function cut (text: string, room: Room): string {
   return taken
 }
 
-function listOf (source: readonly unknown[], room: Room): unknown[] {
+function copyOfList (source: readonly unknown[], room: Room): unknown[] {
   const copies: unknown[] = []
   for (const value of source) {
     if (room.values <= 0) break
@@ -63,7 +63,7 @@ function listOf (source: readonly unknown[], room: Room): unknown[] {
   return copies
 }
 
-function fieldsOf (source: Readonly<JsonObject>, room: Room, target: JsonObject): JsonObject {
+function copyOfFields (source: Readonly<JsonObject>, room: Room, target: JsonObject): JsonObject {
   const containers: string[] = []
   for (const name of Object.keys(source)) {
     if (room.values <= 0) break

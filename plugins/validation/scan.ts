@@ -46,12 +46,12 @@ export function hasDuplicates (bytes: Buffer, json: unknown): boolean {
     if (byte === quote) at = closingQuote(bytes, at)
     else if (byte === colon) members += 1
   }
-  return members !== membersOf(json)
+  return members !== countMembersIn(json)
 }
 
-function membersOf (json: unknown): number {
-  if (Array.isArray(json)) return json.reduce<number>((sum, element) => sum + membersOf(element), 0)
+function countMembersIn (json: unknown): number {
+  if (Array.isArray(json)) return json.reduce<number>((sum, element) => sum + countMembersIn(element), 0)
   if (!isObject(json)) return 0
   const values = Object.values(json)
-  return values.reduce<number>((sum, value) => sum + membersOf(value), values.length)
+  return values.reduce<number>((sum, value) => sum + countMembersIn(value), values.length)
 }

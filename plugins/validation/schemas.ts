@@ -86,7 +86,7 @@ function compileGiven (name: string, source: SchemaSource): Check {
     const check = makeCheck(newCompiler, typeof source === 'string' ? readGiven(source) : source)
     check.errorsOf({})
     // A schema that names few fields must not make its endpoint's bodies look like those of another.
-    return { ...check, fields: [...new Set([...check.fields, ...fieldsOf(readSchema(bundledPath(place.schema)))])] }
+    return { ...check, fields: [...new Set([...check.fields, ...propertiesOf(readSchema(bundledPath(place.schema)))])] }
   } catch (error) {
     throw new OptionError(option, `cannot be used: ${String(error)}`)
   }
@@ -112,9 +112,9 @@ function makeCheck (compiler: () => Ajv2020, schema: unknown): Check {
     validate(json)
     return validate.errors ?? none
   }
-  return { errorsOf, fields: fieldsOf(schema) }
+  return { errorsOf, fields: propertiesOf(schema) }
 }
 
-function fieldsOf (schema: unknown): readonly string[] {
+function propertiesOf (schema: unknown): readonly string[] {
   return Object.keys(Object(Reflect.get(Object(schema), 'properties')))
 }
