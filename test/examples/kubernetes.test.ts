@@ -35,6 +35,7 @@ t.test('what stands in one manifest and is named in another agrees', async (t) =
   t.same(manifests['Service'].spec.selector, pod.labels)
   t.match(manifests['HorizontalPodAutoscaler'].spec.scaleTargetRef, { kind: 'Deployment', name: manifests['Deployment'].metadata.name })
   t.match(manifests['ServiceMonitor'].spec.selector.matchLabels, manifests['Service'].metadata.labels)
+  t.equal(manifests['Service'].metadata.labels[manifests['ServiceMonitor'].spec.jobLabel], 'llm-gateway', 'the job that an alert names')
   const [port] = manifests['Service'].spec.ports
   t.equal(port.targetPort, container.ports[0].name)
   t.equal(manifests['ServiceMonitor'].spec.endpoints[0].port, port.name)

@@ -114,6 +114,21 @@ t.test('every query of the dashboard parses', needs('promtool'), async (t) => {
   t.equal(code, 0, output)
 })
 
+t.test('memory and event loop are those of gateways, not of whatever else is scraped', needs('promtool'), async (t) => {
+  const [lag = '', memory = ''] = panels.find(({ title }) => title === 'Event loop and memory')?.targets?.map(({ expr }) => expr) ?? []
+  const names = ['process_resident_memory_bytes', 'nodejs_eventloop_lag_p99_seconds']
+  const series = [
+    ...['a', 'b'].map((instance) => ({ series: `llm_gateway_build_info{job="llm-gateway",instance="${instance}"}`, values: '1x3' })),
+    ...names.flatMap((name) => [['llm-gateway', 'a', 2], ['llm-gateway', 'b', 3], ['prometheus', 'c', 9]].map(
+      ([job, instance, value]) => ({ series: `${name}{job="${job}",instance="${instance}"}`, values: `${value}x3` })
+    )),
+  ]
+  const asked = [lag, memory].map((expr) => ({ expr, eval_time: '1m', exp_samples: [{ labels: '{}', value: 3 }] }))
+  const folder = t.testdir({ 'panel.yml': JSON.stringify({ tests: [{ interval: '1m', input_series: series, promql_expr_test: asked }] }) })
+  const { code, output } = promtool(['test', 'rules', `${folder}/panel.yml`])
+  t.equal(code, 0, output)
+})
+
 t.test('the dashboard shows every metric of the catalogue', async (t) => {
   const shown = queries.map(({ expr }) => expr).join('\n')
   for (const name of Object.keys(catalogue)) t.match(shown, prefix + name, name)
