@@ -138,6 +138,20 @@ t.test('usage of all hosts', { skip: withoutPostgres }, async (t) => {
     t.equal((await usage()).length, 2, 'its records are gone')
   })
 
+  t.test('a store that no gateway has connected to yet, and an address that cannot be read, are said', async (t) => {
+    const told = async (text: string, ...args: string[]): Promise<string> => {
+      writeFileSync(gateway, text)
+      const { code, out, err } = await command('usage', '--config', gateway, ...args)
+      t.match({ code, out }, { code: 1, out: [] })
+      return err
+    }
+    const fresh = config(server.url).replace(`schema: ${store.schema}`, 'schema: fresh')
+    for (const args of [[], ['--by', 'model']]) {
+      t.match(await told(fresh, ...args), /the usage store cannot be asked: .*no gateway has connected to it yet; --local reads/, args.join(' '))
+    }
+    t.match(await told(config('postgres://tester:a#b@127.0.0.1:9/postgres')), /state\.usageStore\.url.*percent-encoded/)
+  })
+
   t.test('a store that cannot be asked is said, and what this host has can be', async (t) => {
     writeFileSync(gateway, config('postgres://tester:secret@127.0.0.1:9/postgres'))
     const { code, out, err } = await command('usage', '--config', gateway, '--by', 'model')

@@ -98,7 +98,7 @@ const longestName = 100
 const sentences: Readonly<Partial<Record<ErrorCode, string>>> = {
   BAD_ALIAS: 'an alias (* and a name) that names nothing: put a text that begins with * into quotes',
   BAD_DQ_ESCAPE: 'a text in double quotes has a backslash that begins no escape: double it, or use single quotes',
-  BAD_INDENT: 'the indentation does not fit what stands around it',
+  BAD_INDENT: 'the indentation does not fit what stands around it, or a bracket is not closed',
   BAD_SCALAR_START: 'a text may not begin with this character: put it into quotes',
   BLOCK_AS_IMPLICIT_KEY: 'a second colon in one line: put the text into quotes, or the inner name onto a line of its own',
   BLOCK_IN_FLOW: 'inside of braces or brackets a comma is missing before this, or a list or map stands in lines',
