@@ -130,3 +130,11 @@ t.test('lines over blocks, one that is longer than some, and one without an end'
   t.equal(came.length, lines.length)
   t.equal(came.join('\n') === lines.join('\n'), true)
 })
+
+t.test('lines that are written after a file was looked at belong to its last part', async (t) => {
+  const path = join(folder, 'grown')
+  writeFileSync(path, `${'x'.repeat(99)}\n`.repeat(10))
+  const starts: number[] = []
+  for (const part of partsOf([{ path, startedAt: 0, endedAt: 0, bytes: 350 }], 200)) readPart(part, (_, start) => { starts.push(start) })
+  t.equal(starts.length, 10)
+})

@@ -229,13 +229,15 @@ t.test('a file and a real store', { skip: withoutPostgres }, async (t) => {
     t.equal(file.shipped, 0)
   })
 
-  t.test('hosts that come at the same moment make the tables and the months once, and none meets an error', async (t) => {
-    const rules = readUsageStore(storeOf(server))
+  t.test('hosts that come at the same moment make the tables once, and the months, drop an old one once, and meet no error', async (t) => {
+    const rules = readUsageStore(storeOf(server, { keepMs: 1 }))
     const hosts = await Promise.all(Array.from({ length: 8 }, async () => {
       const open = await UsageStore.open(rules, Date.now)
       t.teardown(async () => await open.close())
       return open
     }))
+    await server.ask(`CREATE TABLE ${rules.schema}.usage_2020_01 PARTITION OF ${rules.schema}.usage ` +
+      "FOR VALUES FROM ('2020-01-01Z') TO ('2020-02-01Z')")
     await Promise.all(hosts.map(async (each) => await each.tend()))
     t.match(await server.ask(`SELECT count(*)::int AS months FROM pg_inherits WHERE inhparent = '${rules.schema}.usage'::regclass`), [{
       months: 2,
