@@ -7,8 +7,7 @@ import { takeSteps } from './steps.js'
 const putKey = `
 local id, oldDigest, oldRecord, digest, record = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local current = redis.call('HGET', KEYS[1], id)
-if (current or '') ~= oldDigest then return 0 end
-if current and redis.call('HGET', KEYS[2], current) ~= oldRecord then return 0 end
+if (current and redis.call('HGET', KEYS[2], current) or '') ~= oldRecord then return 0 end
 if digest ~= oldDigest and redis.call('HEXISTS', KEYS[2], digest) == 1 then return 0 end
 if current then redis.call('HDEL', KEYS[2], current) end
 redis.call('HSET', KEYS[1], id, digest)

@@ -62,6 +62,24 @@ t.test('silence costs its time once, then nothing, until a probe is answered', a
   t.equal(await made.run(count), 1)
 })
 
+t.test('a probe that is never answered is followed by others', async (t) => {
+  let probes = 0
+  let recover = (): void => {}
+  const recovered = new Promise<void>((resolve) => { recover = resolve })
+  const made = new Breaker({
+    timeoutMs: 20,
+    maxPending: 10,
+    probeEveryMs: 5,
+    answerOf: () => null,
+    probe: async () => await (++probes < 3 ? never : null),
+    trouble: () => null,
+    onRecovery: recover,
+  })
+  await t.rejects(made.run(async () => await never), { message: /within 20 ms/ })
+  await recovered
+  t.equal(probes, 3)
+})
+
 t.test('an error is the cause of its own', async (t) => {
   const { breaker: made } = breaker()
   t.teardown(() => made.close())

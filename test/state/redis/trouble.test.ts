@@ -40,10 +40,16 @@ const record = { id: 'one', digest: 'a'.repeat(64), group: 'chat', disabled: fal
 
 t.test('a server that hangs costs the command timeout once, then nothing, and is back by itself', { skip }, async (t) => {
   const { server, state } = await opened(t, 100)
+  await server.kill()
+  await t.rejects(state.keys.find('x'), down)
+  await server.start()
+  await answered(state)
   server.signal('SIGSTOP')
   await t.rejects(state.keys.find('x'), { ...down, message: /within 100 ms/ })
   const asked = await Promise.allSettled(Array.from({ length: 1_000 }, async () => await state.keys.find('x')))
   t.ok(asked.every((each) => each.status === 'rejected' && each.reason.asked === false), 'nothing is sent to it any more')
+  const causes = new Set(asked.map((each) => each.status === 'rejected' && String(each.reason.cause.message)))
+  t.strictSame([...causes], ['the state store did not answer within 100 ms'], 'nor is told what was wrong with it before')
   server.signal('SIGCONT')
   await answered(state)
   t.pass('it answers')
@@ -64,13 +70,15 @@ t.test('a server that dies and comes back keeps what it answered, and changes ma
   state.keys.onChange((change) => heard.push(change))
   await state.keys.create(record)
   await server.kill()
+  const ask = { id: 'a', group: 'chat', groupLimits: { concurrency: 9 }, key: 'k', keyLimits: {}, requests: 1, tokens: 0, floor: 0 }
+  await t.rejects(Promise.resolve(state.balances.hold(ask)), down)
   await t.rejects(state.keys.find(record.digest), down)
-  await t.rejects(Promise.resolve(state.balances.read('chat')), down)
   // It is asked in vain meanwhile, whether it is there again.
   await new Promise((resolve) => setTimeout(resolve, 300))
   await server.start()
   await answered(state)
   t.match(await state.keys.find(record.digest), { id: 'one' })
+  t.match(await state.balances.read('chat'), { active: 0, requests: 0 }, 'what it was asked meanwhile is not done later')
   while (!heard.some(({ group }) => group === '*')) await new Promise((resolve) => setTimeout(resolve, 5))
   t.pass('everything is told to be stale')
 })
