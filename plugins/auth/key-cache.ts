@@ -7,6 +7,7 @@ import { performance } from 'node:perf_hooks'
 import { LRUCache } from 'lru-cache'
 import type { LookupResult } from '../core/recorder.js'
 import type { Key, KeyChange } from '../core/types.js'
+import { concerns, KnownKeys } from './known-keys.js'
 import { LoadBudget } from './load-budget.js'
 
 export interface KeyCacheOptions {
@@ -51,11 +52,6 @@ export type Load = (digest: string) => Promise<Key | null>
 
 type OnLookup = (result: LookupResult, seconds?: number) => void
 
-interface Entry {
-  readonly key: Key
-  readonly loadedAt: number
-}
-
 interface Pending {
   readonly promise: Promise<Key | null>
   /** Changes since the store was asked. */
@@ -63,7 +59,7 @@ interface Pending {
 }
 
 export class KeyCache {
-  readonly #known: LRUCache<string, Entry>
+  readonly #known: KnownKeys
   readonly #unknown: LRUCache<string, number>
   /**
    * Digests whose key was known until it changed: loaded without the bounds for unknown keys, but not trusted. Made on first use, because
@@ -83,7 +79,7 @@ export class KeyCache {
     this.#onLookup = onLookup
     this.#now = now
     this.#budget = new LoadBudget(options.maxLoadsPerSecond, now())
-    this.#known = new LRUCache({ max: options.max })
+    this.#known = new KnownKeys(options.max)
     this.#unknown = new LRUCache({ max: options.negativeMax })
   }
 
@@ -179,17 +175,11 @@ export class KeyCache {
       this.#believedFrom = this.#now()
       return
     }
-    for (const [digest, { key }] of this.#known.entries()) {
-      if (!concerns(change, digest, key)) continue
-      this.#known.delete(digest)
+    for (const digest of this.#known.forget(change)) {
       this.#changed ??= new LRUCache({ max: this.#options.max })
       this.#changed.set(digest, true)
     }
   }
-}
-
-function concerns (change: KeyChange, digest: string, key: Key): boolean {
-  return change.group === '*' || change.digest === digest || change.id === key.id || change.group === key.group
 }
 
 /** A change that names no digest may have made any unknown key known. */

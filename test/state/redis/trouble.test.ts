@@ -41,7 +41,10 @@ const record = { id: 'one', digest: 'a'.repeat(64), group: 'chat', disabled: fal
 t.test('a server that hangs costs the command timeout once, then nothing, and is back by itself', { skip }, async (t) => {
   const { server, state } = await opened(t, 100)
   await server.kill()
-  await t.rejects(state.keys.find('x'), down)
+  for (let cause = ''; cause !== 'ECONNREFUSED';) {
+    await new Promise((resolve) => setTimeout(resolve, 5))
+    cause = await state.keys.find('x').then(() => '', ({ cause }: { cause: Error }) => cause.message)
+  }
   await server.start()
   await answered(state)
   server.signal('SIGSTOP')
@@ -328,6 +331,30 @@ t.test('a primary that was made a replica is left for the one that its address l
   }
   t.match(answer, { ok: true })
   t.equal(await state.keys.create(record), true)
+})
+
+t.test('a connection that owes an answer and stays silent is replaced', { skip }, async (t) => {
+  const server = await startRedis()
+  const silence: Array<() => void> = []
+  const between = createServer((near) => {
+    const far = connect(server.port, '127.0.0.1')
+    for (const each of [near, far]) each.on('error', () => {})
+    near.pipe(far).pipe(near)
+    silence.push(() => { for (const each of [near, far]) each.unpipe().resume() })
+  }).listen(0, '127.0.0.1')
+  await once(between, 'listening')
+  const url = `redis://127.0.0.1:${Number(Object(between.address()).port)}`
+  const state = await openState({ engine: 'redis', url, path: t.testdir({}), commandTimeoutMs: 200 })
+  t.teardown(async () => {
+    await state.close()
+    await server.stop()
+    between.close()
+  })
+  await answered(state)
+  for (const begin of silence.splice(0)) begin()
+  await t.rejects(state.keys.find('x'), { ...down, message: /within 200 ms/ })
+  await answered(state)
+  t.ok(silence.length > 0, 'it answers on another one')
 })
 
 t.test('a step that fails, fails alone, and what cannot be read is none', { skip }, async (t) => {
