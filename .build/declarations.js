@@ -21,7 +21,9 @@ export async function publicDeclarations (entries) {
     plugins: [dts()],
     onwarn: ({ message }) => { throw new Error(message) },
   })
-  const { output } = await bundle.generate({ entryFileNames: '[name].d.ts', chunkFileNames: 'dist/plugins/core/types.d.ts' })
+  const { output } = await bundle.generate({
+    entryFileNames: '[name].d.ts', chunkFileNames: 'dist/plugins/core/types.d.ts', minifyInternalExports: false,
+  })
   await bundle.close()
   return output.map(({ fileName, code }) => [fileName, closed(withoutFiles(indented(code)))])
 }
