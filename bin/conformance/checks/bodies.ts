@@ -1,11 +1,11 @@
 /** Checks 31-39: real bodies, which must be passed on unchanged. */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { excerpt, expect, expectEnvelope, expectStatus, type Change, type Check, type Kind } from '../check.js'
 import { everyFamily } from '../needs.js'
 import { familyOf } from '../subject.js'
 import { accept, type Accepted } from './accept.js'
 
-const sha256 = (bytes: string | Buffer): string => createHash('sha256').update(bytes).digest('hex').slice(0, 12)
+const sha256 = (bytes: string | Buffer): string => hash('sha256', bytes, 'hex').slice(0, 12)
 
 const user = { role: 'user', content: 'Say hi.' }
 const tool = { id: 'call_1', type: 'function', function: { name: 'f', arguments: '{}' } }

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { StoreDownError } from '../../core/balances/store-down.js'
 import { OptionError } from '../../core/config/options.js'
 import { Breaker } from './breaker.js'
@@ -91,7 +91,7 @@ function answerOf (error: unknown): StoreDownError | null {
   return Object(error).name === 'ReplyError' ? new StoreDownError('failed', { asked: false, cause: error }) : null
 }
 
-const digests = new Map(Object.entries(scripts).map(([name, text]) => [name, createHash('sha1').update(text).digest('hex')]))
+const digests = new Map(Object.entries(scripts).map(([name, text]) => [name, hash('sha1', text, 'hex')]))
 
 async function runScript (
   client: Client, name: ScriptName, keys: readonly string[], values: ReadonlyArray<string | number>

@@ -2,7 +2,7 @@
  * How far files were in the usage store when it last answered, kept beside them: so what is unshipped is known after a restart, too, while
  * the store is away. What the store itself says takes precedence.
  */
-import { createHash, randomBytes } from 'node:crypto'
+import { hash, randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -11,7 +11,7 @@ import type { UsageStoreRules } from './options.js'
 export type Marks = ReadonlyMap<string, number>
 
 function markFile (folder: string, { url, schema }: UsageStoreRules): string {
-  return join(folder, `shipped-${createHash('sha256').update(`${url} ${schema}`).digest('hex').slice(0, 16)}.json`)
+  return join(folder, `shipped-${hash('sha256', `${url} ${schema}`, 'hex').slice(0, 16)}.json`)
 }
 
 /** Empty if there is no file, or it is damaged. */
