@@ -57,6 +57,19 @@ t.test('usage store', { skip: withoutPostgres }, async (t) => {
     t.match(state.ledger.shipping, { unshipped: 0, lagMs: 0 })
   })
 
+  t.test('an end leaves nothing to wait for', async (t) => {
+    const timers = (): number => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
+    const before = timers()
+    const store = storeOf(server)
+    const state = await host(t, folder(t), store)
+    const all = records(2)
+    await keep(state, all)
+    await arrive(server, store, all)
+    await shipped(state)
+    await state.close()
+    t.ok(timers() <= before)
+  })
+
   t.test('a batch that is sent again, and a second host with the same files, change nothing', async (t) => {
     const store = storeOf(server)
     const path = folder(t)
