@@ -89,10 +89,11 @@ export class LedgerWriter {
     const file = this.#file
     const maxAgeMs = Math.min(maxFileAgeMs, keepMs)
     if (file !== null) {
-      // Others may have put a mark behind it, or deleted it: what is written to it then is lost.
+      // Others may have put a mark behind it, cut it off, or deleted it: what is written to it then is not shipped, or lost.
       const { nlink, size } = await file.handle.stat()
+      const isWhole = nlink > 0 && size >= file.bytes
       file.bytes = size
-      if (nlink > 0 && size < maxFileBytes && now - file.openedAt < maxAgeMs && hasPlace(file, since)) return file
+      if (isWhole && size < maxFileBytes && now - file.openedAt < maxAgeMs && hasPlace(file, since)) return file
       await file.handle.close()
       this.#full.push(file.path)
       this.#file = null
