@@ -86,8 +86,8 @@ export function readOptions (options: LimitsOptions): Rules {
     'an object': ['balances', 'ledger', 'maxOutputTokens'],
     anything: ['balanceStatus'],
     'a function': ['authorize', 'onBudget'],
-    'a whole number of at least 0': ['maxInputTokens'],
-    'a whole number of at least 1': ['leasePercent'],
+    // 0 would hold nothing, where elsewhere it means any.
+    'a whole number of at least 1': ['leasePercent', 'maxInputTokens'],
   })
   const {
     balances, ledger = null, balanceStatus = 403, authorize = null, maxOutputTokens = {}, maxInputTokens = 200_000, leasePercent = 5,
@@ -98,7 +98,7 @@ export function readOptions (options: LimitsOptions): Rules {
   if (!statuses.includes(balanceStatus)) throw new OptionError('limits.balanceStatus', 'must be 402, 403 or 429')
   if (leasePercent > 100) throw new OptionError('limits.leasePercent', 'must be at most 100')
   for (const [model, tokens] of Object.entries(maxOutputTokens)) {
-    checkOptions('limits.maxOutputTokens', { [model]: tokens }, { 'a whole number of at least 0': [model] })
+    checkOptions('limits.maxOutputTokens', { [model]: tokens }, { 'a whole number of at least 1': [model] })
   }
   const { '*': otherOutput = 8_192, ...byModel } = maxOutputTokens
   for (const model of Object.keys(byModel)) checkWholeName(`limits.maxOutputTokens.${model}`, model)

@@ -26,6 +26,8 @@ const usuals: readonly Usual[] = [
   { least: 86_400_000, words: milliseconds, names: ['keepMs'] },
   { least: 1_024, words: bytes, names: ['maxBodyBytes', 'maxBodyBytesByEndpoint', 'maxBytes'] },
   { least: 65_536, words: bytes, names: ['maxHeldBytes', 'maxFileBytes'] },
+  { least: 300, words: 'is in tokens: were thousands meant?', names: ['maxInputTokens', 'maxOutputTokens'] },
+  { least: 0.25, words: 'is a factor of all prices: was a discount meant?', names: ['priceFactor'] },
   { least: 0.0001, words: 'is for a million tokens: is it the price of one?', names: rateNames },
 ]
 const usualOf = new Map(usuals.flatMap((usual) => usual.names.map((name) => [name, usual] as const)))

@@ -91,7 +91,8 @@ function readSecret (at: string, options: UpstreamOptions): Secret {
     if (credential.file === undefined) throw new OptionError(`${at}.file`, 'is required')
     return fileSecret(credential.file)
   }
-  if (!isSecret(credential)) throw new OptionError(at, missingText(credential) ?? 'must be visible ASCII without blanks')
+  const missing = missingText(credential)
+  if (missing !== null || !isSecret(credential)) throw new OptionError(at, missing ?? 'must be visible ASCII without blanks')
   return fixedSecret(credential)
 }
 

@@ -78,6 +78,8 @@ t.test('a wrong option fails at start and names itself, never a secret', async (
     [{ groups: one, keys: [{ id: 'a', group: 'x', secret: 'canary' }] }, /keys\[0\]\.group names x, which is not one of the groups/],
     [{ groups: one, keys: [{ id: 'a', group: 'g', secret: 'canary', expires: 'soon' }] }, /keys\[0\]\.expires must be an ISO/],
     [{ groups: one, keys: [{ id: 'a', group: 'g' }] }, /keys\[0\]\.secret is undefined: .* environment variable/],
+    [{ groups: one, keys: [{ id: 'a', group: 'g', secret: 'undefined' }] }, /keys\[0\]\.secret is undefined: .* environment variable/],
+    [{ groups: one, keys: [{ id: 'a', group: 'g', secret: 'null' }] }, /keys\[0\]\.secret is null: .* environment variable/],
     [{ groups: one, keys: [{ id: 'a', group: 'g', secret: '' }] }, /keys\[0\]\.secret is empty: .* environment variable/],
     [{ groups: one, keys: [{ id: 'a', group: 'g', secret: 5 }] }, /keys\[0\]\.secret must be visible ASCII/],
     [{ groups: one, keys: [{ id: 'a', group: 'g', hash: 'md5:canary' }] }, /keys\[0\]\.hash must be sha256/],

@@ -18,6 +18,8 @@ t.test('options are checked', async (t) => {
     [{ leasePercent: 101 }, /limits\.leasePercent must be at most 100/],
     [{ leasePercent: 0 }, /limits\.leasePercent/],
     [{ maxOutputTokens: { m: -1 } }, /limits\.maxOutputTokens\.m must be a whole number/],
+    [{ maxOutputTokens: { m: 0 } }, /limits\.maxOutputTokens\.m must be a whole number of at least 1/],
+    [{ maxInputTokens: 0 }, /limits\.maxInputTokens must be a whole number of at least 1/],
     [{ maxOutputTokens: { '*': 1, 'm-*': 1 } }, /limits\.maxOutputTokens\.m-\* must be the whole name of a model/],
     [{ balances: { read: 1 } }, /limits\.balances has no method hold/],
     [{ ledger: {} }, /limits\.ledger has no method append/],

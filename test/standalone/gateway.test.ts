@@ -69,7 +69,7 @@ auth:
   conflict: reject
   optionalSources: [api-key, gemini-bearer]
   versions: { anthropic: [2023-06-01] }
-limits: { balanceStatus: 402, maxOutputTokens: { "*": 1, m: 2 }, maxInputTokens: 0, leasePercent: 100 }
+limits: { balanceStatus: 402, maxOutputTokens: { "*": 1, m: 2 }, maxInputTokens: 1, leasePercent: 100 }
 console: { listen: { port: 0, host: 127.0.0.1 }, hosts: [console.example] }
 validation:
   maxBodyBytes: 1

@@ -113,12 +113,12 @@ t.test('every mistake names its path, and of values only what cannot be a secret
     [
       'an empty secret',
       file({ keys: '[{ id: a, group: chat, secret: "" }]' }),
-      'keys[0].secret: is not valid: it must be visible ASCII characters without blanks and commas, 4096 at most',
+      'keys[0].secret: is not valid: it must be visible ASCII characters without blanks and commas',
     ],
     [
       'a secret that no header can carry',
       file({ keys: '[{ id: a, group: chat, secret: "hunter2 hunter2" }]' }),
-      'keys[0].secret: is not valid: it must be visible ASCII characters without blanks and commas, 4096 at most',
+      'keys[0].secret: is not valid: it must be visible ASCII characters without blanks and commas',
     ],
     [
       'a hash of another form',
@@ -316,6 +316,16 @@ t.test('every mistake names its path, and of values only what cannot be a secret
       file({ rest: "console: { path: /live, hosts: ['http://gateway.example'] }" }),
       'console.hosts[0]: is not valid: a name alone, without a scheme and a port',
     ],
+    [
+      'a host with a star, which no name has',
+      file({ rest: "metrics: { hosts: ['*.gateway.example'] }" }),
+      'metrics.hosts[0]: is not valid: a name alone, without a scheme and a port',
+    ],
+    ...['https://*.example', 'https://App.example'].map((origin): [string, string, string] => [
+      'an origin that no browser sends',
+      file({ rest: `cors: { origins: ['${origin}'] }` }),
+      'cors.origins[0]: is not valid: an origin is a scheme and a whole host in small letters, such as https://app.example, or *',
+    ]),
   ]
   for (const [title, text, expected] of cases) {
     const problems = problemsOf(text, { EMPTY: '', HERE: 'here' })

@@ -11,12 +11,16 @@ t.test('check and start warn of numbers that were probably meant in another unit
 forward: { headersTimeoutMs: 60, keepAliveCommentMs: 0, drain: { maxMs: 0 } }
 validation: { maxBodyBytes: 32, maxBodyBytesByEndpoint: { responses: 64, embeddings: 4096 } }
 prices: { models: { cheap: { input: 0.0001, output: 0 }, one: [{ from: 2026-01-01, input: 0.00000125, tiers: { flex: 0.5 } }] } }
-`)
+limits: { maxInputTokens: 200, maxOutputTokens: { m: 8 } }
+`.replace('simulate: true', 'simulate: true, priceFactor: 0.1'))
   const warnings = [
+    'upstreams.a.priceFactor: 0.1 is a factor of all prices: was a discount meant?',
     'forward.headersTimeoutMs: 60 is in milliseconds: were seconds meant?',
     'validation.maxBodyBytes: 32 is in bytes: were megabytes meant?',
     'validation.maxBodyBytesByEndpoint.responses: 64 is in bytes: were megabytes meant?',
     'prices.models.one[0].input: 0.00000125 is for a million tokens: is it the price of one?',
+    'limits.maxInputTokens: 200 is in tokens: were thousands meant?',
+    'limits.maxOutputTokens.m: 8 is in tokens: were thousands meant?',
   ]
   const io = terminal({ PORT: '0' })
   t.equal(await run(['check', '--config', config], io), 0, io.complaints.join())

@@ -38,6 +38,7 @@ t.test('a wrong upstream is refused at start, by the name of its field and witho
     [{ url: 'https://h/v1beta/models/m:generateContent' }, /upstreams\.u\.url must be the base address/],
     [Object({ url: undefined, credential: 'x' }), /upstreams\.u\.url is undefined: .* environment variable/],
     [{ url: 'http://h', credential: '' }, /upstreams\.u\.credential is empty: .* environment variable/],
+    [{ url: 'http://h', credential: 'undefined' }, /upstreams\.u\.credential is undefined: .* environment variable/],
     [{ url: 'http://h', credential: undefined }, /upstreams\.u\.credential is undefined: .* environment variable/],
     [Object({ url: 'http://h', credentials: 'misspelled' }), /upstreams\.u\.credentials is not known/],
     [{ url: 'http://h', credential: 's3cret with blank' }, /upstreams\.u\.credential must be visible/],

@@ -95,7 +95,8 @@ export function checkWholeName (option: string, model: string): void {
 
 /** The message for a missing text, null if there is one: mostly it is read from an environment variable that is not set. */
 export function missingText (value: unknown): string | null {
-  if (value === undefined) return 'is undefined: where it is read from an environment variable, that one is not set'
+  // As a text, too, which a template makes of it, and everybody can guess.
+  if (/^(?:undefined|null)$/.test(String(value))) return `is ${String(value)}: where it is read from an environment variable, that one is not set`
   return value === '' ? 'is empty: where it is read from an environment variable, that one is set to nothing' : null
 }
 

@@ -10,7 +10,7 @@ import { checkTexts, OptionError } from '../config/options.js'
 /** Throws `LLM_GATEWAY_OPTION` where an option is given and is no list of names of hosts. */
 export function checkHosts (option: string, hosts: readonly string[] | undefined): void {
   checkTexts(option, hosts)
-  const wrong = hosts?.findIndex((host) => /[/:\s]/.test(host)) ?? -1
+  const wrong = hosts?.findIndex((host) => /[/:*\s]/.test(host)) ?? -1
   if (wrong >= 0) throw new OptionError(`${option}[${wrong}]`, 'must be a name alone, without a scheme and a port')
 }
 
