@@ -20,6 +20,8 @@ t.test('a node that dies takes nothing with it but what it has', { skip: without
   const [lives, dies] = [nameAt((slot) => slot < 8_192), nameAt((slot) => slot >= 8_192)]
   const ask = async (name: string): Promise<unknown> => await link.ask(async (client) => await client.get(name), name)
 
+  let gaps = 0
+  await link.subscribe('all', () => {}, () => { gaps += 1 })
   await second?.kill()
   while (await ask(dies).then(() => true, () => false)) await pause(5)
   for (let i = 0; i < 40; i += 1) {
@@ -27,8 +29,11 @@ t.test('a node that dies takes nothing with it but what it has', { skip: without
     await t.rejects(ask(dies), { code: 'LLM_GATEWAY_STORE_DOWN' })
     await pause(5)
   }
+  await pause(300)
+  t.equal(gaps, 0, 'nor is it taken for one that is back because another one answers')
   await second?.start()
   while (await ask(dies).catch(() => false) !== null) await pause(5)
+  t.not(gaps, 0)
   t.pass('and it is asked again once it is there')
 })
 
