@@ -1,11 +1,12 @@
 /* global document, Element */
 /** Tables of what was counted since the start. */
-import { duration, failures, inputTypes, money, outputTypes, percent, refusals, short, state } from './numbers.js'
+import { duration, failures, money, percent, refusals, short, state } from './numbers.js'
 import { byId } from './tiles.js'
 
 /** The alert rules have the same threshold. */
 const lowBalance = 0.1
 
+/** In the order of their columns. */
 const typeNames = {
   input: 'input',
   cache_read: 'cache read',
@@ -128,7 +129,7 @@ function showCosts ({ costs, allCosts, labelCosts, budgets, moreBudgets, budgets
 
 export function showTables (tables) {
   showCosts(tables)
-  const types = [...inputTypes, ...outputTypes].filter((type) => tables.tokens.some((row) => row.types[type] > 0))
+  const types = Object.keys(typeNames).filter((type) => tables.tokens.some((row) => row.types[type] > 0))
   fill('tokens', ['group', 'model'], ['total', ...types.map((type) => typeNames[type])],
     tables.tokens.map(({ group, model, total, types: counts }) => [group, model, total, ...types.map((type) => counts[type] ?? 0)]))
   noteRest('tokens', tables.tokens.length, tables.allTokens.rows, [`${short(tables.allTokens.total)} tokens`])
