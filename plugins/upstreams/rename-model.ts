@@ -18,7 +18,15 @@ export function renameModel (body: Buffer, places: readonly Span[], names: Reado
   return from === 0 ? body : Buffer.concat([...pieces, body.subarray(from)])
 }
 
-/** The same in a form, where the value is not quoted. */
+const headMaxBytes = 8 * 1024
+/** The length that a part's header lines tell, right before its value. A delimiter begins with dashes, no header does. */
+const ownLength = /(?<=^content-length:[ \t]*)\d+(?=[ \t]*\r\n(?:\w[\w-]*:.*\r\n)*\r\n(?![^]))/gim
+
+/** The same in a form, where the value is not quoted. A part may tell its length, and some servers read no more of it. */
 export function renameAt (body: Buffer, [start, end]: Span, name: string | undefined): Buffer {
-  return name === undefined ? body : Buffer.concat([body.subarray(0, start), Buffer.from(name), body.subarray(end)])
+  if (name === undefined) return body
+  const value = Buffer.from(name)
+  const headStart = Math.max(0, start - headMaxBytes)
+  const head = body.toString('latin1', headStart, start).replace(ownLength, String(value.length))
+  return Buffer.concat([body.subarray(0, headStart), Buffer.from(head, 'latin1'), value, body.subarray(end)])
 }

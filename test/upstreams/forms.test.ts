@@ -21,6 +21,16 @@ function form (model: string): Buffer {
 
 const headers = { 'content-type': 'multipart/form-data; boundary=b0' }
 
+t.test('a part that tells its length tells the one of the name that it has then, and no other length changes', async (t) => {
+  const lines = 'Content-Length: 4\r\ncontent-length:4 \r\nContent-Disposition: form-data; name="model"\r\nX: Content-Length: 4'
+  const sized = (name: string): string => '--b0\r\nContent-Disposition: form-data; name="prompt"\r\nContent-Length: 17\r\n\r\n' +
+    `Content-Length: 4\r\n--b0\r\n${lines.replaceAll(/(?<=^content-length: *)4/gim, String(Buffer.byteLength(name)))}\r\n\r\n${name}\r\n--b0--`
+  const gateway = await startPool(t, { rules: inOrder, upstreams: [{ models: { ours: 'a much longer name of theirs, ü' } }] })
+  const url = await listen(gateway.app)
+  await read(await call(`${url}/v1/images/edits`, { headers, body: sized('ours') }).reply)
+  t.equal(gateway.members[0]?.seen.at(-1)?.body.toString(), sized('a much longer name of theirs, ü'))
+})
+
 t.test('in a form the one value is replaced, by each member with its own name, and nothing else', async (t) => {
   const models = [{ models: { ours: 'a much longer name of theirs', ü: 'ä' } }, { models: { ours: 'x' } }]
   const gateway = await startPool(t, { rules: inOrder, upstreams: models })
