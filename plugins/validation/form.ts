@@ -40,6 +40,13 @@ function preamble (bytes: Buffer, length: number): string | null {
   return length === 0 || (length === 2 && bytes.readUInt16BE() === 0x0D0A) ? null : 'it does not start with its boundary'
 }
 
+/**
+ * A disposition as clients write it, a file's name behind its own: some take a quote or a backslash for a letter. No server finds a name in
+ * such a text if it has no `;`, and no `=` beside them.
+ */
+const usual =
+  /^(content-disposition:[ \t]*form-data;[ \t]*name="[^"\\]*";[ \t]*filename=)"(?:[\t -:<>-~\x80-\xff]*"$|[\t !#-:<-[\]-~\x80-\xff]*")/im
+
 /** Reads one part, from the line end after its delimiter to the one before the next; `at`: its position. Returns what is wrong with it. */
 function readPart (part: Buffer, at: number, wanted: readonly string[], fields: Map<string, Span>): string | null {
   const text = part.toString('latin1', 0, headersMaxBytes)
@@ -49,19 +56,20 @@ function readPart (part: Buffer, at: number, wanted: readonly string[], fields: 
   if (!text.startsWith('\r\n') || headersEnd < 0 || valueEnd < valueStart || part.toString('latin1', valueEnd) !== '\r\n') {
     return 'its parts are not separated by its boundary'
   }
-  const head = text.slice(2, headersEnd)
+  const head = text.slice(2, headersEnd).replace(usual, '$1""')
   const lines = head.split('\r\n')
   const disposition = readDisposition(lines)
   const name = disposition?.get('name')
-  // Servers in Java decode `=?utf-8?Q?model?=` (RFC 2047), Netty takes `model=` for `model`, and Rack looks behind `;` for a name.
-  if (disposition === null || name === undefined || /[\\=;:,]/.test(name)) return 'a part has no plain name'
+  // Servers in Java decode `=?utf-8?Q?model?=` (RFC 2047), Netty takes `model=` for `model`, and Rack looks behind `;`, or elsewhere.
+  if (disposition === null || name === undefined || /^$|[\\=;:,]/.test(name)) return 'a part has no plain name'
+  if (lines.some((line) => endsElsewhere(line, valueEnd - valueStart))) return 'a part has another length or parts of its own'
   const others = namesIn(head.replace(`name="${name}"`, ''))
   if (others.length > othersMax) return 'a part has no plain name'
   const meant = [name, ...others].map((found) => fieldMeant(found, wanted)).find((field) => field !== undefined && field !== name)
   if (meant !== undefined) return `a field could be read as ${meant}, and is spelled otherwise`
   if (!wanted.includes(name)) return null
   if (fields.has(name)) return `the field ${name} stands in it twice`
-  if (hasParameter(disposition, 'filename') || valueEnd - valueStart > valueMaxBytes || lines.some(isCoded)) {
+  if (hasParameter(disposition, 'filename') || valueEnd - valueStart > valueMaxBytes || lines.some(isCoded) || hasMark(part, valueStart)) {
     return `the field ${name} is not a short plain text`
   }
   fields.set(name, [at + valueStart, at + valueEnd])
@@ -77,9 +85,24 @@ function isCoded (line: string): boolean {
   return parameters === null || hasParameter(parameters, 'charset*') || !isLikeAscii(parameters.get('charset') ?? 'utf-8')
 }
 
-/** Rack, and some servers in Java and Rust, find a name in other headers, too, or in the text of a file's name. */
+/** actix reads as much of a part as this says, and commons-fileupload reads others within one. */
+function endsElsewhere (line: string, length: number): boolean {
+  if (/^content-length:/i.test(line)) return line.slice(15).trim() !== String(length)
+  return /^content-type:[ \t]*multipart/i.test(line)
+}
+
+/** A byte order mark: some servers in Node leave it out, and Rust's multer reads UTF-16 behind it. */
+function hasMark (part: Buffer, valueStart: number): boolean {
+  return /^(?:\xef\xbb\xbf|\xfe\xff|\xff\xfe)/.test(part.toString('latin1', valueStart, valueStart + 3))
+}
+
+/**
+ * Rack, and some servers in Java and Rust, find a name in other headers, too, or in the text of a file's name; Rack 3 takes a part's id or
+ * type for it behind a disposition of more than 1.5 KB.
+ */
 function namesIn (head: string): string[] {
-  return Array.from(head.matchAll(/(?<!file)name[ \t]*=\W*([\w[\].-]*)/gi), ([, name = '']) => name)
+  const found = head.matchAll(/(?:(?<!file)name[ \t]*=|^content-(?:id|type):)\W*([\w[\].-]*)/gim)
+  return Array.from(found, ([, name = '']) => name)
 }
 
 /** Some servers match names of fields in any case, or take `model[]`, `[model]` and ` model` for `model`. */
@@ -108,12 +131,12 @@ const plain = /^(?:(?:name|filename\*?)=|(?:size|modification-date)=[\w ,:+-]*$)
 function readDisposition (lines: readonly string[]): ReadonlyMap<string, string> | null {
   const values: string[] = []
   for (const line of lines) {
-    const [, name, value] = /^([\w-]+):([\t -~\x80-\xff]*)$/.exec(line) ?? []
+    const [, name, value] = /^(\w[\w-]*):([\t -~\x80-\xff]*)$/.exec(line) ?? []
     if (name === undefined || value === undefined) return null
     if (name.toLowerCase() === 'content-disposition') values.push(value)
   }
   const [only = '', ...others] = values
-  const parameters = readParameters(/^[ \t]*form-data(?=[ \t;])(.*)$/i.exec(only)?.[1] ?? '?')
+  const parameters = readParameters(/^[ \t]*form-data(?=[ \t;])(.*)$/.exec(only)?.[1] ?? '?')
   const isPlain = others.length === 0 && parameters !== null && [...parameters].every((pair) => plain.test(pair.join('=')))
   return isPlain ? parameters : null
 }

@@ -32,7 +32,7 @@ function parseType (endpoint: Endpoint, text: string): MediaType | null {
   if (parameters === null) return null
   switch (essence.toLowerCase()) {
     case 'application/json': return isUtf8(parameters) ? json : null
-    case 'multipart/form-data': return endpoint.body === 'form' ? form(text, parameters) : null
+    case 'multipart/form-data': return endpoint.body === 'form' ? form(parameters) : null
     default: return null
   }
 }
@@ -45,11 +45,11 @@ function isUtf8 (parameters: ReadonlyMap<string, string>): boolean {
 /**
  * RFC 2046 5.1.1: 1 to 70 characters of a small set, here without those at which Rack cuts and which Jetty and others trim. Servers in Go
  * and Java prefer a `boundary*` (RFC 2231) to it; PHP, Rack and others take one from `xboundary=`, or a text between quotes; Tomcat decodes
- * an encoded word, Jetty sees no `Boundary=`. Those in Java read fields in the `charset`.
+ * an encoded word. Those in Java read fields in the `charset`.
  */
-function form (text: string, parameters: ReadonlyMap<string, string>): MediaType | null {
+function form (parameters: ReadonlyMap<string, string>): MediaType | null {
   const { boundary = '', charset = 'utf-8', ...others } = Object.fromEntries(parameters)
-  if (Object.keys(others).length > 0 || !isLikeAscii(charset) || !/[ \t;]boundary=/.test(text)) return null
+  if (Object.keys(others).length > 0 || !isLikeAscii(charset)) return null
   return /^(?!.*(?:boundary=|=\?))[\w()+./:=?-]{1,70}$/i.test(boundary) ? { kind: 'form', boundary } : null
 }
 

@@ -3,7 +3,8 @@ const pair = /(?:[ \t]*;)+[ \t]*(?:([!#$%&'*+\-.^_`|~\w]+)=(?:([!#$%&'*+\-.^_`|~
 
 /**
  * Parameters in the form of RFC 9110 5.6.6 (empty ones allowed), names in lower case, values without their quotes but with their escapes.
- * Null if the text is anything else or has a name twice: what two readers could read in two ways is not read at all.
+ * Some servers know no `Boundary=` or `NAME=`: these keep their case. Null if the text is anything else or has a name twice: what two
+ * readers could read in two ways is not read at all.
  */
 export function readParameters (text: string): ReadonlyMap<string, string> | null {
   const found = new Map<string, string>()
@@ -15,7 +16,7 @@ export function readParameters (text: string): ReadonlyMap<string, string> | nul
     at = pair.lastIndex
     const [, given, token, quoted] = match
     if (given === undefined) continue
-    const name = given.toLowerCase()
+    const name = /^(?:boundary|name)$/i.test(given) ? given : given.toLowerCase()
     if (found.has(name)) return null
     found.set(name, String(token ?? quoted))
   }

@@ -56,12 +56,13 @@ t.test('a field that only begins like a path into an object is another one', asy
 t.test('the ways in which clients write a part are read', async (t) => {
   const part = (...lines: string[]): string => `--X1\r\n${lines.join('\r\n')}\r\n\r\nm\r\n--X1--\r\n`
   t.strictSame(read(part('Content-Disposition: form-data; name=model')), { model: 'm' })
-  t.strictSame(read(part('content-disposition:FORM-DATA;NAME="model"')), { model: 'm' })
+  t.strictSame(read(part('content-disposition:form-data;name="model"')), { model: 'm' })
   t.strictSame(read(part('Content-Type: text/plain; charset=utf-8', 'Content-Disposition: form-data; name="model"', 'Content-Length: 1')), {
     model: 'm',
   })
   for (const header of [
-    'Content-Transfer-Encoding: 8bit', 'content-transfer-encoding:Binary', 'Content-Type: text/plain; charset="UTF-8"',
+    'Content-Length: 1', 'Content-ID: 1', 'Content-Type: application/x-www-form-urlencoded', 'Content-Transfer-Encoding: 8bit',
+    'content-transfer-encoding:Binary', 'Content-Type: text/plain; charset="UTF-8"',
     'Content-Type: text/plain; charset=ISO-8859-1', 'Content-Type: application/json', 'Content-Type: text/plain;charset=utf8;',
     'Content-Type: text/plain; format=flowed; charset=Windows-1252', 'Content-Type: text/plain; charset=ascii',
   ]) t.strictSame(read(part(header, 'Content-Disposition: form-data; name="model"')), { model: 'm' }, header)
@@ -69,13 +70,15 @@ t.test('the ways in which clients write a part are read', async (t) => {
   for (const file of [
     'filename="ä.png"; filename*=utf-8\'\'%C3%A4.png', 'filename="model"', 'filename=model.png', 'filename="name=a model; n (1).png"',
     'filename=Tom\'s.png', 'filename="Tom\'s \\"n\\".png"', 'filename=""',
+    'filename="a name=model.png"', 'filename="rename=n.png"; filename*=utf-8\'\'rename%3Dn.png', 'filename="6" pipe.png"',
+    'filename=""a" b.png"', 'filename="C:\\6" pipe\\"',
     'filename="a.png"; modification-date="Sat, 28 Nov 2026 08:13:13 GMT"; size=3',
   ]) t.strictSame(read(part(`Content-Disposition: form-data; name="image"; ${file}`, 'Content-Type: image/png; name="a.png"')), {}, file)
 })
 
 t.test('a form that two readers could read differently is refused', async (t) => {
   const part = (head: string, value = 'm'): string => `--X1\r\n${head}\r\n\r\n${value}\r\n--X1--\r\n`
-  const cases: Array<[what: string, form: string, reason: RegExp]> = [
+  const cases: Array<[what: string, form: string | Buffer, reason: RegExp]> = [
     ['nothing', '', /no body/],
     ['no boundary', 'model=m', /last boundary is missing/],
     ['no end', field('model', 'm'), /last boundary is missing/],
@@ -109,6 +112,9 @@ t.test('a form that two readers could read differently is refused', async (t) =>
     ['another disposition', part('Content-Disposition: attachment; name="model"'), /no plain name/],
     ['a disposition that only starts alike', part('Content-Disposition: form-datax; name="model"'), /no plain name/],
     ['no name', part('Content-Disposition: form-data; filename="a"'), /no plain name/],
+    ['an empty name', part('Content-Disposition: form-data; name=""; filename="model"'), /no plain name/],
+    ['form-data in capitals', part('Content-Disposition: FORM-DATA; name="x"'), /no plain name/],
+    ['NAME in capitals', part('Content-Disposition: form-data; NAME="model"'), /no plain name/],
     ['two names', part('Content-Disposition: form-data; name="x"; name="model"'), /no plain name/],
     ['an escaped name', part('Content-Disposition: form-data; name="mo\\del"'), /no plain name/],
     ['a name in another spelling beside it', part('Content-Disposition: form-data; name="x"; name*=utf-8\'\'model'), /no plain name/],
@@ -117,14 +123,19 @@ t.test('a form that two readers could read differently is refused', async (t) =>
     ['a name between other quotes', part('Content-Disposition: form-data; y=\'; name="\'; name=model; z=\'"'), /no plain name/],
     ['one in a date', part('Content-Disposition: form-data; name="x"; modification-date="\'; name=n; y=\'"'), /no plain name/],
     ['a control character', part('Content-Disposition: form-data; name="model\0"'), /no plain name/],
-    ...['X-A: Content-Disposition: form-data; name="model"', 'X-A: name = \'svg[model]\'', 'Content-Type: text/plain; NAME=Model']
-      .map((line): (typeof cases)[number] => [
-        line, part(`${line}\r\nContent-Disposition: form-data; name="x"`), /a field could be read as .*model/,
-      ]),
+    ...[
+      'X-A: Content-Disposition: form-data; name="model"', 'X-A: name = \'svg[model]\'', 'Content-Type: text/plain; NAME=Model',
+      'Content-ID: model', 'content-type:model',
+    ].map((line): (typeof cases)[number] => [
+      line, part(`${line}\r\nContent-Disposition: form-data; name="x"`), /a field could be read as .*model/,
+    ]),
     ...['a; name=model', 'a\\"; name=\\"model', '\'; name=[model]; y=\''].map((file): (typeof cases)[number] => [
       `a name in the file name ${file}`, part(`Content-Disposition: form-data; name="x"; filename="${file}"`), /a field could be read as model/,
     ]),
-    ['many names', part(`Content-Disposition: form-data; name="x"; filename="${'name=a '.repeat(9)}"`), /no plain name/],
+    ['a name in a file name before the own one', part('Content-Disposition: form-data; filename="a name=model"; name="x"'), /read as model/],
+    ['a name behind a bare quote', part('Content-Disposition: form-data; name="x"; filename="6" name=model"'), /no plain name/],
+    ['a control character in a file name', part('Content-Disposition: form-data; name="x"; filename="a\0"'), /no plain name/],
+    ['many names', part(`X-A: ${'name=a '.repeat(9)}\r\nContent-Disposition: form-data; name="x"`), /no plain name/],
     ['an open quote', part('Content-Disposition: form-data; name="model'), /no plain name/],
     ['a folded line', part('Content-Disposition: form-data; name="x"\r\n ; name="model"'), /no plain name/],
     [
@@ -156,6 +167,16 @@ t.test('a form that two readers could read differently is refused', async (t) =>
       'Content-Type: text/plain; charset=utf-8; charset=utf-16', 'Content-Type: text/plain; charset*=us-ascii\'\'utf-16',
     ].map((header): (typeof cases)[number] => [
       `the model in ${header}`, part(`${header}\r\nContent-Disposition: form-data; name="model"`), /the field model is not a short plain text/,
+    ]),
+    ...['4', '14', '', '0x9', '+9'].map((length): (typeof cases)[number] => [
+      `a length of "${length}"`, part(`Content-Disposition: form-data; name="model"\r\nContent-Length: ${length}`, 'dear-mini'), /another length/,
+    ]),
+    ...['multipart/mixed; boundary=X2', 'Multipart/Form-Data; boundary=X2'].map((type): (typeof cases)[number] => [
+      type, part(`Content-Disposition: form-data; name="x"\r\nContent-Type: ${type}`), /parts of its own/,
+    ]),
+    ['a file of another length', part('Content-Length: 80\r\nContent-Disposition: form-data; name="image"; filename="a"'), /another length/],
+    ...['\xef\xbb\xbfm', '\xff\xfem\0', '\xfe\xff\0m'].map((value): (typeof cases)[number] => [
+      'a byte order mark', Buffer.from(field('model', value) + '--X1--', 'latin1'), /the field model is not a short plain text/,
     ]),
     ['a model of 2 KB', field('model', 'm'.repeat(2048)) + '--X1--', /the field model is not a short plain text/],
   ]
