@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import { one, readDecimal } from '../../plugins/core/money/decimal.js'
 import { leaves, leafTokens } from '../../plugins/core/call/measures.js'
 import { priceBill } from '../../plugins/costs/bill.js'
@@ -43,9 +44,7 @@ function kindsOf (bill: LedgerRecord['bill']): NonNullable<NonNullable<LedgerRec
   const tools = [...bill?.tools?.modalities ?? []]
   if (bill?.modalities === undefined || tools.length === 0) return bill?.modalities ?? null
   return bill.modalities.filter((kind) => {
-    const at = tools.findIndex(
-      ({ direction, modality, tokens }) => direction === kind.direction && modality === kind.modality && tokens === kind.tokens
-    )
+    const at = tools.findIndex((tool) => isDeepStrictEqual(tool, kind))
     if (at !== -1) tools.splice(at, 1)
     return at === -1
   })

@@ -153,26 +153,31 @@ function addKinds (lines: Priced, { prefix, usage, modalities, factor }: SheetTo
     const rate = rates.get(name)
     if (rate === undefined) continue
     const count = Math.min(tokensOfKind(modalities, type, kind), left)
-    if (count === 0) continue
-    const isUnsure = type === 'input' && !isSame(rate, rates.get(type)) && mayBeCached(modalities, kind, usage)
-    lines.add(prefix + name, count, isUnsure ? undefined : rate, factor)
+    if (count <= 0) continue
+    const isSure = isSame(rate, rates.get(type)) || isKnown(modalities, type, kind, usage)
+    lines.add(prefix + name, count, isSure ? rate : undefined, factor)
     left -= count
   }
   return left
 }
 
+/** At most, where the reply does not tell how many of them came from a cache. */
 function tokensOfKind (modalities: readonly ModalityTokens[], type: LeafOfKinds, kind: string): number {
   const isOf = type === 'output' ? type : 'input'
-  return modalities.reduce((sum, { direction, modality, tokens, cached = 0 }) => {
+  return modalities.reduce((sum, { direction, modality, tokens, cached }) => {
     if (direction !== isOf || modality !== kind) return sum
-    return sum + (type === 'cache_read' ? cached : Math.max(0, tokens - cached))
+    return sum + (type === 'cache_read' ? cached ?? tokens : tokens - (cached ?? 0))
   }, 0)
 }
 
-/** True if it is not known how many of its tokens came from a cache, nor what each cost. */
-function mayBeCached (modalities: readonly ModalityTokens[], kind: string, usage: TokenUsage): boolean {
-  const isTold = modalities.every(({ modality, cached }) => modality !== kind || cached !== undefined)
-  return tokensOf(usage, 'input') > usage.input + usage.tool_input + (isTold ? usage.cache_read : 0)
+/** False if it is not known how many tokens of a kind came from a cache, or were written to one. */
+function isKnown (modalities: readonly ModalityTokens[], type: LeafOfKinds, kind: string, usage: TokenUsage): boolean {
+  if (type === 'output') return true
+  const { input, tool_input: ofTools, cache_read: read } = usage
+  if (type === 'input' && tokensOf(usage, 'input') > input + ofTools + read) return false
+  const isUntold = ({ direction, modality, cached }: ModalityTokens): boolean =>
+    direction === 'input' && modality === kind && cached === undefined
+  return read === 0 || !modalities.some(isUntold)
 }
 
 function addUnits (lines: Priced, { usage, served, factor }: Bill, row: PriceRow | null): void {

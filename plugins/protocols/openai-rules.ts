@@ -28,6 +28,8 @@ export const openaiCounts: UsageCounts = {
   inputHoldsCache: true,
   outputHoldsReasoning: true,
   inputKinds: ['prompt_tokens_details', 'input_tokens_details'],
+  // Of pictures that a tool of a response drew; LiteLLM's own.
+  cachedKinds: ['cached_tokens_details', 'prompt_tokens_details.cached_tokens_details', 'input_tokens_details.cached_tokens_details'],
   outputKinds: ['completion_tokens_details', 'output_tokens_details'],
 }
 

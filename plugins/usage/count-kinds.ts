@@ -11,27 +11,37 @@ const fieldKinds = [['text', 'text_tokens'], ['image', 'image_tokens'], ['audio'
  * The tokens of one direction by kind of content, in either form that providers use. Kinds without tokens are left out.
  * `numbered`: the names of a provider's enumeration, for replies that have numbers instead.
  */
-export function kindsIn (direction: Direction, split: object | null, numbered: readonly string[]): ModalityTokens[] {
+export function kindsIn (direction: Direction, split: object | null, numbered: readonly string[], prefix = ''): ModalityTokens[] {
   const kinds: ModalityTokens[] = []
   if (Array.isArray(split)) {
     for (const entry of split) {
       if (isObject(entry)) addKind(kinds, direction, wordOf(entry['modality'], numbered), entry['tokenCount'])
     }
-  } else if (isObject(split)) addFields(kinds, direction, split)
+  } else if (isObject(split)) addFields(kinds, direction, split, prefix)
   return kinds
 }
 
-/** Says of each kind how many of its tokens came from a cache. */
-export function tellCached (kinds: readonly ModalityTokens[], cached: readonly ModalityTokens[]): void {
-  for (const kind of kinds) kind.cached = cached.find(({ modality }) => modality === kind.modality)?.tokens ?? 0
+/** Says of each kind how many of its tokens came from a cache, if the split tells that of any. */
+export function tellCached (kinds: readonly ModalityTokens[], split: object, numbered: readonly string[]): void {
+  const told = new Map<string, number>()
+  for (const prefix of ['', 'cached_']) {
+    if (told.size > 0) break
+    for (const { modality, tokens } of kindsIn('input', split, numbered, prefix)) told.set(modality, (told.get(modality) ?? 0) + tokens)
+  }
+  if (told.size === 0) return
+  for (const kind of kinds) {
+    kind.cached = told.get(kind.modality) ?? 0
+    // A kind may be listed twice.
+    told.delete(kind.modality)
+  }
 }
 
 function wordOf (modality: unknown, numbered: readonly string[]): unknown {
   return typeof modality === 'number' ? numbered[modality] : modality
 }
 
-function addFields (kinds: ModalityTokens[], direction: Direction, split: JsonObject): void {
-  for (const [kind, field] of fieldKinds) addKind(kinds, direction, kind, split[field])
+function addFields (kinds: ModalityTokens[], direction: Direction, split: JsonObject, prefix: string): void {
+  for (const [kind, field] of fieldKinds) addKind(kinds, direction, kind, split[prefix + field])
 }
 
 function addKind (kinds: ModalityTokens[], direction: Direction, kind: unknown, tokens: unknown): void {

@@ -55,7 +55,7 @@ function tell (object: JsonObject, counts: CountPlaces): Reported | null {
   const outputKinds = usage.container(counts.outputKinds)
   const inputs = kindsIn('input', usage.container(counts.inputKinds), counts.numberedKinds)
   const cached = usage.container(counts.cachedKinds)
-  if (cached !== null) tellCached(inputs, kindsIn('input', cached, counts.numberedKinds))
+  if (cached !== null && numbers.cacheRead !== null) tellCached(inputs, cached, counts.numberedKinds)
   const kinds = [...inputs, ...kindsIn('output', outputKinds, counts.numberedKinds)]
   return { numbers, total, kinds, splitsOutput: outputKinds !== null, odd: usage.odd }
 }

@@ -182,6 +182,7 @@ t.test('what it would have cost with other prices', async (t) => {
   const usd = { cost: '0.5', currency: 'USD', costParts: { input: '0.5' } } as const
   const none = { cache_read: 0, cache_write_5m: 0, cache_write_1h: 0, cache_write: 0, tool_input: 0, output: 0, reasoning: 0 }
   const image = { direction: 'output', modality: 'image', tokens: 10 } as const
+  const seen = { direction: 'input', modality: 'image', tokens: 40 } as const
   const { file, folder } = await ledger(t, [
     record('2026-05-01', {
       ...usd, ...none, input: 1_000, bill: { startedAt: Date.parse('2026-04-30'), model: 'm-2026-01-01', factor: '1.1' },
@@ -211,15 +212,27 @@ t.test('what it would have cost with other prices', async (t) => {
       model: 'plain',
       bill: { startedAt: Date.parse('2026-05-07'), tools: { usage: { ...none, input: 2, output: 0 }, modalities: [], model: 'm' } },
     }),
+    record('2026-05-08', {
+      ...none,
+      input: 55,
+      cache_read: 25,
+      model: 'seen',
+      bill: {
+        startedAt: Date.parse('2026-05-08'),
+        modalities: [seen, { ...seen, cached: 25 }],
+        tools: { usage: { ...none, input: 15, cache_read: 25, output: 0 }, modalities: [{ ...seen, cached: 25 }] },
+      },
+    }),
   ])
   const list = join(folder, '..', 'other.yaml')
   writeFileSync(
     list,
-    'models: { plain: { input: 4 }, m: [{ input: 100, until: 2026-05-01 }, { input: 1, output: 2, output_image: 3, tiers: { flex: 0.5 }, ' +
+    'models: { seen: { input: 1, input_image: 10, tools: { input_image: 8, cache_read_image: 2 } }, plain: { input: 4 }, ' +
+      'm: [{ input: 100, until: 2026-05-01 }, { input: 1, output: 2, output_image: 3, tiers: { flex: 0.5 }, ' +
       'each: { search: 1 }, tools: { output_image: 7 }, from: 2026-05-01 }] }'
   )
   const lines = async (...args: string[]): Promise<string[]> => await usage(file, 'reprice', '--prices', list, ...args)
-  // 0.11; 0.0005; nothing; without a price; 3 x 1 + 10 x 3 + 10 x 7 of a million, and 2 searches
+  // 0.11; 0.0005; nothing; without a price; 3 x 1 + 10 x 3 + 10 x 7 of a million, and 2 searches; 40 x 10 + 15 x 8 + 25 x 2
   t.match((await lines('--json', '--by', 'day')).map((line) => JSON.parse(line)), [
     { cost: { USD: '0.5' }, repriced: { USD: '0.11' }, unpriced: 0 },
     { cost: { USD: '0.5' }, repriced: { USD: '0.0005' }, unpriced: 0 },
@@ -228,10 +241,11 @@ t.test('what it would have cost with other prices', async (t) => {
     { cost: {}, repriced: { USD: '2.000103' }, unpriced: 0 },
     { cost: {}, repriced: { USD: '0.001' }, unpriced: 0 },
     { cost: {}, repriced: { USD: '0.000006' }, unpriced: 0 },
+    { cost: {}, repriced: { USD: '0.00057' }, unpriced: 0 },
   ])
   const [head, all] = await lines()
   t.match(head, /cost +repriced +unpriced$/)
-  t.match(all, / 1 USD +2\.111609 USD +1$/)
+  t.match(all, / 1 USD +2\.112179 USD +1$/)
   t.match((await lines('--csv', '--by', 'model'))[1], /,1,2\.110603,USD,0$/)
   t.match((await lines('--by', 'key', '--group', 'nobody')).at(-1), /^all +0 .* - +- +0$/)
 })

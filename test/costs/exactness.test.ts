@@ -7,9 +7,9 @@ import {
   add, billionthsOf, decimalText, isLess, one, readDecimal, shifted, times, zero, type Decimal,
 } from '../../plugins/core/money/decimal.js'
 import { leaves } from '../../plugins/core/call/measures.js'
-import type { TokenUsage } from '../../plugins/core/types.js'
+import type { ModalityTokens, TokenUsage } from '../../plugins/core/types.js'
 import { priceBill } from '../../plugins/costs/bill.js'
-import type { PriceRow } from '../../plugins/costs/price-row.js'
+import { rateNames, type PriceRow } from '../../plugins/costs/price-row.js'
 import { Place } from '../../plugins/costs/place.js'
 import { readRows } from '../../plugins/costs/read-row.js'
 import { noTokens } from '../metrics/requests.js'
@@ -29,6 +29,16 @@ const rates = {
   tool_input: 1.250017,
   output: 10.000019,
   reasoning: 9.999989,
+}
+/** Two are those of their leaves. */
+const kindPrices = {
+  input_audio: 4.000003,
+  cache_read_audio: 0.400007,
+  output_audio: 20.000009,
+  input_image: rates.input,
+  cache_read_image: 0.900001,
+  cache_read_video: rates.cache_read,
+  output_image: 30.000013,
 }
 const step = {
   input: 2.500023,
@@ -59,11 +69,17 @@ function usageOf (tokens: readonly number[]): TokenUsage {
   return usage
 }
 
+interface Asked {
+  readonly leaves: TokenUsage
+  readonly row: object
+  readonly kinds?: ReadonlyArray<readonly [direction: string, kind: string, tokens: number, cached: number | null]>
+}
+
 /** What Python says of the same bills. Its prices are texts, so that nothing of them is a float on the way. */
-function independent (bills: ReadonlyArray<{ leaves: TokenUsage, row: object }>): string[] {
+function independent (bills: readonly Asked[]): string[] {
   const input = JSON.stringify(
     bills,
-    (key, value: unknown) => typeof value === 'number' && Object.hasOwn(rates, key) && !Number.isInteger(value) ? String(value) : value
+    (key, value: unknown) => typeof value === 'number' && rateNames.includes(key) && !Number.isInteger(value) ? String(value) : value
   )
   const { stdout, stderr, status } = spawnSync('python3', [script], { input, encoding: 'utf8', maxBuffer: 256 * 1024 * 1024 })
   if (status !== 0) throw new Error(stderr)
@@ -127,6 +143,34 @@ t.test('any usage, as Python prices it', { skip: !python && 'python3 is not ther
     .map(usageOf)
   const row = rowOf(stepped)
   t.strictSame(drawn.map((usage) => decimalText(total(usage, row))), independent(drawn.map((usage) => ({ leaves: usage, row: stepped }))))
+})
+
+const whole = { min: 0, max: 1_000 }
+const modality = fc.constantFrom('text', 'audio', 'image', 'video')
+const tokens = fc.integer(whole)
+const anyKind: fc.Arbitrary<ModalityTokens> = fc.oneof(
+  fc.record({ direction: fc.constant('output' as const), modality, tokens }),
+  fc.record({ direction: fc.constant('input' as const), modality, tokens }),
+  fc.record({ direction: fc.constant('input' as const), modality, tokens, cached: tokens })
+)
+
+t.test('any kinds of content, as Python prices them', { skip: !python && 'python3 is not there' }, async (t) => {
+  const above = [{ inputTokens: 2_000, ...step, input_audio: 8.000017, cache_read_audio: 0.800019 }]
+  const row = { ...rates, ...kindPrices, above }
+  const read = rowOf(row)
+  const leaf = fc.oneof(fc.constant(0), fc.integer(whole))
+  const drawn = fc.sample(
+    fc.tuple(fc.tuple(leaf, leaf, fc.constant(0), leaf, fc.constant(0), leaf, leaf, leaf), fc.array(anyKind, { maxLength: 5 })), 2_000
+  )
+  const ours = drawn.map(([leafTokens, modalities]) => {
+    const priced = priceBill({ usage: usageOf(leafTokens), modalities, served: null, factor: one }, read)
+    return `${decimalText(priced?.total ?? zero)}${priced?.unpriced === true ? '?' : ''}`
+  })
+  t.strictSame(ours, independent(drawn.map(([leafTokens, kinds]) => ({
+    leaves: usageOf(leafTokens),
+    row,
+    kinds: kinds.map(({ direction, modality, tokens, cached }) => [direction, modality, tokens, cached ?? null] as const),
+  }))))
 })
 
 const recordings = repliesIn('corpus')

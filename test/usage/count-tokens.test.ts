@@ -76,3 +76,47 @@ t.test('what was read for searches is outside of a total of input and output alo
     t.equal(inconsistent, false, JSON.stringify(told))
   }
 })
+
+t.test('which kind of input came from a cache is told in lists and fields, by kinds that are listed twice, and of tools', async (t) => {
+  const gemini = (usageMetadata: object): unknown =>
+    meter('generate_content', [Buffer.from(JSON.stringify({ usageMetadata }))]).llm.usage.modalities
+  const [audio, text] = [{ modality: 'AUDIO', tokenCount: 400 }, { modality: 'TEXT', tokenCount: 200 }]
+  const whole = { promptTokenCount: 1_000, cachedContentTokenCount: 600, promptTokensDetails: [audio, text, audio] }
+  const kinds = (...cached: Array<number | undefined>): object[] => ['audio', 'text', 'audio'].map((modality, at) => {
+    const tokens = modality === 'audio' ? 400 : 200
+    return { direction: 'input', modality, tokens, ...cached[at] !== undefined && { cached: cached[at] } }
+  })
+  for (const [told, ...cached] of [
+    [[{ modality: 'AUDIO', tokenCount: 600 }], 600, 0, 0],
+    [[audio, { modality: 'AUDIO', tokenCount: 100 }, { modality: 4, tokenCount: 50 }], 550, 0, 0],
+    [[{ modality: 'TEXT', tokenCount: 600 }], 0, 600, 0],
+    [[]], [[{ modality: 'AUDIO', tokenCount: -1 }, { tokenCount: 5 }]], [null], [7],
+  ] as const) t.strictSame(gemini({ ...whole, cacheTokensDetails: told }), kinds(...cached), JSON.stringify(told))
+  const { cachedContentTokenCount: _, ...uncounted } = whole
+  t.strictSame(gemini({ ...uncounted, cacheTokensDetails: [audio] }), kinds(), 'whose number is not told')
+  const events = [{ ...whole, cacheTokensDetails: [audio] }, whole]
+    .map((usageMetadata) => `data: ${JSON.stringify({ usageMetadata })}\n\n`)
+  const stream = meter('generate_content', [Buffer.from(events.join(''))])
+  t.strictSame(stream.llm.usage.modalities, kinds(400, 0, 0), 'in an earlier event')
+  const split = { audio_tokens: 7, text_tokens: 3, cached_tokens: 5, cached_tokens_details: { audio_tokens: 5 } }
+  for (const [protocol, usage] of [
+    ['chat_completions', { prompt_tokens: 10, prompt_tokens_details: split }],
+    ['responses', { input_tokens: 10, input_tokens_details: split }],
+  ] as const) {
+    const { modalities } = meter(protocol, [Buffer.from(JSON.stringify({ usage }))]).llm.usage
+    t.match(modalities, [{ modality: 'text', cached: 0 }, { modality: 'audio', cached: 5 }], protocol)
+  }
+  const drawn = {
+    input_tokens: 50,
+    input_tokens_details: { image_tokens: 40, text_tokens: 10 },
+    output_tokens: 100,
+    cached_tokens: 30,
+    cached_tokens_details: { cached_image_tokens: 25, cached_text_tokens: 5 },
+  }
+  const usage = { input_tokens: 3, output_tokens: 2, input_tokens_details: { text_tokens: 3 } }
+  t.match(meter('responses', [Buffer.from(JSON.stringify({ usage, tool_usage: { image_gen: drawn } }))]).llm.usage, {
+    tokens: { input: 23, cache_read: 30 },
+    modalities: [{ tokens: 3 }, { modality: 'text', cached: 5 }, { modality: 'image', cached: 25 }],
+    served: { tools: { modalities: [{ modality: 'text', cached: 5 }, { modality: 'image', cached: 25 }] } },
+  })
+})
