@@ -15,7 +15,7 @@ import { metrics, type MetricsOptions } from './metrics/index.js'
 import { overload, pressure, type OverloadOptions } from './overload/index.js'
 import { createRewriteUrl, paths, type PathsOptions } from './paths/index.js'
 import { tracing, type TracingOptions } from './tracing/index.js'
-import { groupMistakes, unusedTargets } from './upstreams/check-groups.js'
+import { groupMistakes, unreached } from './upstreams/check-groups.js'
 import { upstreams, type UpstreamsOptions } from './upstreams/index.js'
 import { usage, type UsageOptions } from './usage/index.js'
 import { validation, type ValidationOptions } from './validation/index.js'
@@ -124,7 +124,7 @@ async function registerParts (app: FastifyInstance, options: LlmGatewayOptions):
   await app.register(auth, { ...options.auth, groups, ...given({ keys, lookup, store }) })
   await app.register(upstreams, { upstreams: targets, pools, ...given({ health, notes }) })
   checkUpstreams(options)
-  for (const warning of unusedTargets({ groups, upstreams: targets, pools })) app.log.warn(warning)
+  for (const warning of unreached({ groups, upstreams: targets, pools })) app.log.warn(warning)
   if (options.overload) await app.register(overload, shedding)
   await app.register(limits, options.limits ?? {})
   await app.register(validation, options.validation ?? {})

@@ -3,7 +3,7 @@ import { readFile, withFileLines } from '../../plugins/standalone/config.js'
 import { portProblems } from '../../plugins/standalone/config-values.js'
 import { tryOut } from '../../plugins/standalone/trial.js'
 import { unitWarnings } from '../../plugins/standalone/unit-warnings.js'
-import { unusedTargets } from '../../plugins/upstreams/check-groups.js'
+import { unreached } from '../../plugins/upstreams/check-groups.js'
 import { upstreamWarnings } from '../../plugins/upstreams/warnings.js'
 import { configOption, readArgs } from '../args.js'
 import type { Io } from '../io.js'
@@ -18,7 +18,7 @@ export async function check (file: string, args: string[], io: Io): Promise<numb
   const { config } = reading
   const problems = [...reading.problems, ...portProblems(io.env), ...await tryOut(reading)]
   if (problems.length > 0) throw withFileLines(new ConfigError(problems), file)
-  for (const warning of [...unitWarnings(config), ...unusedTargets({ pools: {}, ...config })]) io.err(`${file}: warning: ${warning}`)
+  for (const warning of [...unitWarnings(config), ...unreached({ pools: {}, ...config })]) io.err(`${file}: warning: ${warning}`)
   for (const [name, entry] of Object.entries(config.upstreams)) {
     if (entry.simulate === true) continue
     for (const warning of upstreamWarnings(entry)) io.err(`${file}: warning: upstreams.${name}.${warning}`)

@@ -21,9 +21,11 @@ export function toKey (found: LookupKey | null | undefined): Key | null {
   const limits = found.limits ?? {}
   if (typeof id !== 'string' || id === '') throw new OptionError('lookup().id', 'must be a string')
   if (typeof group !== 'string') throw new OptionError('lookup().group', 'must be a string')
+  // Rows of some libraries have their columns in the prototype.
+  const names = [found, Object(Object.getPrototypeOf(found))].flatMap((part) => Object.getOwnPropertyNames(part))
   for (const [field, alike] of endings) {
-    const unread = Object.entries(found).find(([name, value]) => value && found[field] === undefined && alike.test(name))
-    if (unread) throw new OptionError(`lookup().${unread[0]}`, `is not read: give ${field}`)
+    const unread = found[field] === undefined && names.find((name) => alike.test(name) && says(Reflect.get(found, name)))
+    if (unread) throw new OptionError(`lookup().${unread}`, `is not read: give ${field}`)
   }
   const time = expiresAt === undefined || expiresAt === null ? null : Number(expiresAt)
   if (Number.isNaN(time)) throw new OptionError('lookup().expiresAt', 'must be milliseconds since the epoch')
@@ -32,4 +34,9 @@ export function toKey (found: LookupKey | null | undefined): Key | null {
   const labels = found.labels ?? null
   checkLabels('lookup().labels', labels ?? {})
   return { id, group, disabled: Boolean(disabled), expiresAt: time, limits, ...labels && { labels } }
+}
+
+/** Neither nothing nor a method. */
+function says (value: unknown): boolean {
+  return Boolean(value) && typeof value !== 'function'
 }

@@ -12,7 +12,7 @@ interface Mistake {
 interface GroupNames {
   readonly protocols: readonly string[]
   readonly upstream?: string | Readonly<Record<string, string>>
-  readonly routes?: ReadonlyArray<{ readonly upstream: string }>
+  readonly routes?: ReadonlyArray<{ readonly upstream: string, readonly models: readonly string[] }>
 }
 
 export interface Named {
@@ -40,16 +40,21 @@ export function groupMistakes (config: Named): Mistake[] {
   ]
 }
 
-/** Warnings about upstreams and pools that no request can reach: the only one there is needs no name. */
-export function unusedTargets ({ groups, upstreams, pools }: Pick<Named, 'groups' | 'pools'> & { upstreams: object }): string[] {
+/** Warnings about routes, upstreams and pools that no request can reach: the only one there is needs no name. */
+export function unreached ({ groups, upstreams, pools }: Pick<Named, 'groups' | 'pools'> & { upstreams: object }): string[] {
   const named = new Set(Object.entries(groups).flatMap(([id, group]) => usesOf(id, group)).map(({ name }) => name))
   const members = new Set(Object.values(pools).flatMap((pool) => pool.members.map(upstreamOf)))
   const targets = [
     ...Object.keys(pools).map((name) => [`pools.${name}`, named.has(name)] as const),
     ...Object.keys(upstreams).map((name) => [`upstreams.${name}`, named.has(name) || members.has(name)] as const),
   ]
+  const hidden = Object.entries(groups).flatMap(([id, { routes = [] }]) => {
+    const all = routes.findIndex(({ models }) => models.includes('*'))
+    const later = all < 0 ? [] : [...routes.keys()].slice(all + 1)
+    return later.map((i) => `groups.${id}.routes[${i}]: gets no request, because routes[${all}] before it takes every model`)
+  })
   const unused = targets.length === 1 ? [] : targets.filter(([, isUsed]) => !isUsed)
-  return unused.map(([path]) => `${path}: no group names it, so that it gets no request`)
+  return [...hidden, ...unused.map(([path]) => `${path}: no group names it, so that it gets no request`)]
 }
 
 function usesOf (at: string, { protocols, upstream, routes = [] }: GroupNames): Use[] {

@@ -146,6 +146,18 @@ t.test('a key that expires while it is in memory is refused', async (t) => {
   t.equal(await ask(), 401)
 })
 
+t.test('a key of a host\'s own store whose expiry is no number has expired', async (t) => {
+  const times: Record<string, unknown> = { text: '2999-01-01T00:00:00Z', none: undefined, nan: NaN, date: new Date(Date.now() + 60_000) }
+  let expiresAt: unknown = null
+  const store = { find: async () => Object({ id: 'k', group: 'chat', expiresAt, disabled: false, limits: {} }), onChange: () => () => {} }
+  const { app } = await build(t, { keys: [], store, cache: { ttlMs: 0 } })
+  for (const [name, status] of [['text', 401], ['none', 401], ['nan', 401], ['date', 200]] as const) {
+    expiresAt = times[name]
+    const reply = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers: { authorization: 'Bearer x' } })
+    t.equal(reply.statusCode, status, name)
+  }
+})
+
 t.test('a store tells its changes, and is let go at the end', async (t) => {
   let listener = (_: object): void => {}
   let ended = false

@@ -100,6 +100,11 @@ t.test('a host\'s lookup that says nothing clear opens nothing', async (t) => {
     'an expiry as a token has it': [{ id: 'a', group: 'chat', exp: 1, disabled: false }, 503],
     'a column of expiries without one': [{ id: 'a', group: 'chat', expires_at: null, expired: false, experiment: 'x' }, 200],
     'a column of expiries, and none meant': [{ id: 'a', group: 'chat', expires_at: new Date(0), expiresAt: null }, 200],
+    'a row whose columns are in its prototype': [Object.create({ id: 'a', group: 'chat', get expiry () { return '2020-01-01' } }), 503],
+    'a row with methods': [
+      Object.create({ id: 'a', group: 'chat', expire () {}, disable () {}, isRevoked () {} }), 200,
+    ],
+    'a row without a prototype': [Object.assign(Object.create(null), { id: 'a', group: 'chat' }), 200],
     'another name for disabled': [{ id: 'a', group: 'chat', expiresAt: null, revoked_at: new Date(0) }, 503],
     'another name for disabled, and disabled itself': [{ id: 'a', group: 'chat', is_disabled: 1, disabled: 1 }, 401],
   }

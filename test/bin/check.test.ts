@@ -187,27 +187,29 @@ t.test('a name with a blank is told whole, and hides no other mistake', async (t
   ])
 })
 
-t.test('check warns of a credential that is not there yet and of what no group names, and start says so', async (t) => {
+t.test('check warns of a credential that is not there yet and of what no request reaches, and start says so', async (t) => {
   const folder = t.testdir({ 'long.txt': 'two words', 'right.txt': 'secret\n' })
   const upstream = (name: string): string => `{ url: "https://models.example", credential: { file: ${folder}/${name}.txt } }`
   const text = `upstreams: { a: ${upstream('none')}, b: ${upstream('long')}, c: ${upstream('right')} }\n` +
-    'groups: { a: { protocols: [messages], upstream: { messages: a } }, b: { protocols: [messages], upstream: b } }\n' +
+    'groups: { a: { protocols: [messages], upstream: { messages: a } }, b: { protocols: [messages], upstream: b, routes: [' +
+    '{ models: [x], upstream: a }, { models: [y, "*"], upstream: b }, { models: [z], upstream: a }] } }\n' +
     'pools: { both: { members: [b, a] } }\nstate: { engine: memory }'
   writeFileSync(join(folder, 'gateway.yaml'), text)
   const io = terminal({ PORT: '0' })
   t.equal(await run(['check', '--config', join(folder, 'gateway.yaml')], io), 0)
   const warnings = [
+    /groups\.b\.routes\[2\]: gets no request, because routes\[1\] before it takes every model$/,
     /pools\.both: no group names it, so that it gets no request$/, /upstreams\.c: no group names it/,
     /upstreams\.a\.credential\.file cannot be read \(ENOENT\): requests to it are refused until it can$/,
     /upstreams\.b\.credential\.file holds no credential: requests to it are refused until it does$/,
   ]
   t.match(io.complaints, warnings)
-  t.equal(io.complaints.length, 4)
+  t.equal(io.complaints.length, 5)
   const exit = run(['start', '--config', join(folder, 'gateway.yaml')], io)
   await io.shown.next()
   await io.shown.next()
   const logged: string[] = []
-  while (logged.length < 5) logged.push(await io.logged.next())
+  while (logged.length < 6) logged.push(await io.logged.next())
   for (const warning of warnings) t.match(logged.join('\n'), new RegExp(warning.source.replace('$', '')))
   io.send('SIGTERM')
   t.equal(await exit, 0)

@@ -126,15 +126,15 @@ t.test('what groups name is there, and speaks what they use it for', async (t) =
   const chat = ['chat_completions', 'responses']
   const cases: [config: Partial<Named>, mistakes: string[]][] = [
     [{ groups: { g: { protocols: chat, upstream: 'p' } } }, []],
-    [{ groups: { g: { protocols: chat, upstream: 'a', routes: [{ upstream: 'p' }, { upstream: 'b' }] } } }, []],
+    [{ groups: { g: { protocols: chat, upstream: 'a', routes: [{ models: [], upstream: 'p' }, { models: [], upstream: 'b' }] } } }, []],
     [{ groups: { g: { protocols: chat } } }, ['groups.g.upstream is required where there is not exactly one upstream']],
     [{ groups: { g: { protocols: chat } }, complete: false }, []],
     [{ groups: { g: { protocols: chat } }, upstreams: { a: {} }, pools: {} }, []],
-    [{ groups: { g: { protocols: chat, routes: [{ upstream: 'a' }] } } }, []],
+    [{ groups: { g: { protocols: chat, routes: [{ models: ['m'], upstream: 'a' }] } } }, []],
     [{ groups: { g: { protocols: chat, upstream: 'x' } } }, ['groups.g.upstream names x, which is not one of the upstreams']],
     [{ groups: { g: { protocols: chat, upstream: 'toString' } } }, ['groups.g.upstream names toString, which is not one of the upstreams']],
     [
-      { groups: { g: { protocols: chat, routes: [{ upstream: 'x' }] } } },
+      { groups: { g: { protocols: chat, routes: [{ models: ['m'], upstream: 'x' }] } } },
       ['groups.g.routes[0].upstream names x, which is not one of the upstreams'],
     ],
     [{ groups: { g: { protocols: chat, upstream: { responses: 'a' } } } }, ['groups.g.upstream.chat_completions is required']],
