@@ -6,6 +6,7 @@ import { withDefaults } from '../../core/config/options.js'
 import { filesBeyond } from './age.js'
 import { endMark, ledgerFiles, slackMs } from './read.js'
 import { makeFolder } from '../make-folder.js'
+import { isGone } from '../stat-of.js'
 import type { LedgerConfig, Shipping } from '../types.js'
 
 const defaults = { maxFileBytes: 64 * 1024 * 1024, maxFileAgeMs: 24 * 60 * 60_000, keepMs: Infinity }
@@ -89,9 +90,9 @@ export class LedgerWriter {
     const file = this.#file
     const maxAgeMs = Math.min(maxFileAgeMs, keepMs)
     if (file !== null) {
-      // Others may have put a mark behind it, cut it off, or deleted it: what is written to it then is not shipped, or lost.
+      // Others may have put a mark behind it, cut it off, moved or deleted it: what is written to it then is not shipped, or lost.
       const { nlink, size } = await file.handle.stat()
-      const isWhole = nlink > 0 && size >= file.bytes
+      const isWhole = nlink > 0 && size >= file.bytes && !await stat(file.path).then(() => false, isGone)
       file.bytes = size
       if (isWhole && size < maxFileBytes && now - file.openedAt < maxAgeMs && hasPlace(file, since)) return file
       await file.handle.close()

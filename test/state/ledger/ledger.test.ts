@@ -405,7 +405,7 @@ t.test('a file that another process deletes meanwhile is none; one that cannot b
   await Promise.all([killed.close(), other.close()])
 })
 
-t.test('nothing more is written to a file that somebody deleted or cut off, nor does it miss its folder', async (t) => {
+t.test('nothing more is written to a file that somebody deleted, cut off or moved, nor does it miss its folder', async (t) => {
   const path = join(t.testdir({}), 'ledger')
   const ledger = new FileLedger(path)
   await ledger.append(record('deleted'))
@@ -418,6 +418,10 @@ t.test('nothing more is written to a file that somebody deleted or cut off, nor 
   for (const id of ['one more', 'and one']) await ledger.append(record(id))
   t.equal(readdirSync(path).length, 2, 'one that was cut off does not')
   t.same(await idsIn(ledger), ['one more', 'and one'])
+  for (const name of readdirSync(path)) renameSync(join(path, name), join(path, `../${name}`))
+  for (const id of ['behind', 'it']) await ledger.append(record(id))
+  t.equal(readdirSync(path).length, 1)
+  t.same(await idsIn(ledger), ['behind', 'it'])
   rmSync(path, { recursive: true })
   await ledger.append(record('again'))
   t.same(await idsIn(ledger), ['again'])
