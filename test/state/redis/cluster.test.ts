@@ -54,7 +54,7 @@ t.test('a node that a slot is on its way to, and that does not answer, ends noth
   second?.signal('SIGSTOP')
   await t.rejects(ask(), { code: 'LLM_GATEWAY_STORE_DOWN' })
   // The client gives up what it asked by itself later than whoever asked.
-  await pause(600)
+  await pause(2_500)
   second?.signal('SIGCONT')
   await answered()
   t.pass('and it is asked again once it answers')
