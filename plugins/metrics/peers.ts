@@ -1,5 +1,4 @@
-import type { Aggregator } from './catalogue.js'
-import { combine } from './catalogue.js'
+import { combine, type Aggregator } from './catalogue.js'
 import type { Cell } from './families.js'
 import type { Family } from './store.js'
 
@@ -30,22 +29,22 @@ export function peersOf (cells: object): Peers | null {
 export function withPeers (families: readonly Family[], peers: Peers): readonly Family[] {
   peers.join(families)
   return families.map((family) => {
-    const read = (): Cell[] => merged([family.read(), peers.cells(family.name, family.row.buckets)], family.row.aggregator)
+    const read = (): Cell[] => merged([...family.read(), ...peers.cells(family.name, family.row.buckets)], family.row.aggregator)
     const isHistogram = 'listen' in family && family.row.type === 'histogram'
     if (isHistogram) return { ...family, read: () => read().filter((cell) => 'buckets' in cell) }
     return { ...family, read: () => read().filter((cell) => 'value' in cell) }
   })
 }
 
-/** One cell for each label set of the lists. */
-function merged (lists: ReadonlyArray<readonly Cell[]>, aggregator: Aggregator): Cell[] {
-  const cells = new Map<string, Cell>()
-  for (const cell of lists.flat()) {
-    const known = cells.get(cell.text)
-    if (known === undefined) cells.set(cell.text, copyOf(cell))
-    else join(known, cell, aggregator)
+/** One cell for each label set. */
+function merged (cells: readonly Cell[], aggregator: Aggregator): Cell[] {
+  const sums = new Map<string, Cell>()
+  for (const cell of cells) {
+    const sum = sums.get(cell.text)
+    if (sum === undefined) sums.set(cell.text, copyOf(cell))
+    else join(sum, cell, aggregator)
   }
-  return [...cells.values()]
+  return [...sums.values()]
 }
 
 function copyOf (cell: Cell): Cell {

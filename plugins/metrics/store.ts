@@ -3,7 +3,7 @@ import {
   catalogue, prefix, type CatalogueRow, type LabelsOf, type MetricName, type NameOf,
 } from './catalogue.js'
 import {
-  Counter, Gauge, Histogram, type Cell, type FamilyRules, type HistogramCell, type CellListener, type ValueCell, type ValueListener,
+  Counter, Gauge, Histogram, type Cell, type FamilyRules, type HistogramCell, type ValueCell, type ValueListener,
 } from './families.js'
 import { packageVersion } from '../core/version.js'
 import { knownFromStart } from './from-zero.js'
@@ -54,13 +54,7 @@ export class MetricStore {
     this.#labels = labels
     this.#counted = counted
     // Its labels are the catalogue's own; with a maximum, it would count its own overflow for ever.
-    const rules = {
-      row: catalogue.label_overflow_total,
-      maxCells: Infinity,
-      overflowed: this.overflowed,
-      counted: this.#countedIn('label_overflow_total'),
-    }
-    this.#overflow = this.#join('label_overflow_total', new Counter(rules))
+    this.#overflow = this.#join('label_overflow_total', new Counter({ ...this.#rules('label_overflow_total'), maxCells: Infinity }))
     // Starts at 0: a rate sees no rise in a counter that begins at 1.
     for (const label of [...openLabels, ...labels]) this.#overflow.add(0, label)
   }
@@ -105,17 +99,18 @@ export class MetricStore {
   }
 
   #rules (name: MetricName): FamilyRules {
-    return { row: catalogue[name], maxCells: this.#maxCells, overflowed: this.overflowed, counted: this.#countedIn(name) }
+    const counted = this.#counted
+    return {
+      row: catalogue[name],
+      maxCells: this.#maxCells,
+      overflowed: this.overflowed,
+      counted: counted === null ? null : (cell) => counted(prefix + name, cell),
+    }
   }
 
   #labelledRules (name: MetricName): FamilyRules {
     const rules = this.#rules(name)
     return { ...rules, row: { ...rules.row, labels: [...rules.row.labels, ...this.#labels] } }
-  }
-
-  #countedIn (name: MetricName): CellListener {
-    const counted = this.#counted
-    return counted === null ? null : (cell) => counted(prefix + name, cell)
   }
 
   #join<F extends Pick<CounterFamily, 'read' | 'listen'>> (name: MetricName, family: F, row: CatalogueRow = catalogue[name]): F {
