@@ -322,6 +322,28 @@ t.test('usage store', { skip: withoutPostgres }, async (t) => {
     await agrees(t, server, store, all)
   })
 
+  t.test('what a host has from before goes into the sums if `keepMs` is set afterwards, and not if it is set at once', async (t) => {
+    const dayMs = 24 * 60 * 60_000
+    const [old, young] = [record({ time: Date.now() - 100 * dayMs }), record()]
+    const path = folder(t)
+    const before = await openState({ engine: 'lmdb', path })
+    await keep({ ...before }, [old, young])
+    await before.close()
+    const counted = async (...rules: object[]): Promise<unknown> => {
+      const store = storeOf(server)
+      for (const more of rules) {
+        const state = await host(t, path, { ...store, ...more })
+        await arrive(server, store, [young])
+        await shipped(state)
+        while (Object.keys(more).length > 0 && (await idsIn(server, store)).length > 1) await pause(10)
+        await state.close()
+      }
+      return await server.ask(`SELECT sum(requests)::int AS requests FROM ${store.schema}.usage_quarters`)
+    }
+    t.same(await counted({ keepMs: 40 * dayMs }), [{ requests: 1 }])
+    t.same(await counted({}, { keepMs: 40 * dayMs }), [{ requests: 2 }])
+  })
+
   t.test('records of a month that an operator has a table of his own for go there', async (t) => {
     const store = storeOf(server)
     const state = await host(t, folder(t), store)
