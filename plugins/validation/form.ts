@@ -56,24 +56,34 @@ function readPart (part: Buffer, at: number, wanted: readonly string[], fields: 
   if (!text.startsWith('\r\n') || headersEnd < 0 || valueEnd < valueStart || part.toString('latin1', valueEnd) !== '\r\n') {
     return 'its parts are not separated by its boundary'
   }
+  const value = part.subarray(valueStart, valueEnd)
   const head = text.slice(2, headersEnd).replace(usual, '$1""')
   const lines = head.split('\r\n')
   const disposition = readDisposition(lines)
   const name = disposition?.get('name')
   // Servers in Java decode `=?utf-8?Q?model?=` (RFC 2047), Netty takes `model=` for `model`, and Rack looks behind `;`, or elsewhere.
   if (disposition === null || name === undefined || /^$|[\\=;:,]/.test(name)) return 'a part has no plain name'
-  if (lines.some((line) => endsElsewhere(line, valueEnd - valueStart))) return 'a part has another length or parts of its own'
+  if (lines.some((line) => endsElsewhere(line, value.length))) return 'a part has another length or parts of its own'
   const others = namesIn(head.replace(`name="${name}"`, ''))
   if (others.length > othersMax) return 'a part has no plain name'
   const meant = [name, ...others].map((found) => fieldMeant(found, wanted)).find((field) => field !== undefined && field !== name)
   if (meant !== undefined) return `a field could be read as ${meant}, and is spelled otherwise`
+  if (/_charset_/i.test(name) && !isLikeAscii(value.toString('latin1'))) return 'its fields are in another charset'
   if (!wanted.includes(name)) return null
   if (fields.has(name)) return `the field ${name} stands in it twice`
-  if (hasParameter(disposition, 'filename') || valueEnd - valueStart > valueMaxBytes || lines.some(isCoded) || hasMark(part, valueStart)) {
+  if (hasParameter(disposition, 'filename') || lines.some(isCoded) || !isPlain(value)) {
     return `the field ${name} is not a short plain text`
   }
   fields.set(name, [at + valueStart, at + valueEnd])
   return null
+}
+
+/**
+ * Some servers leave a byte order mark out. Rust's multer and ASP.NET read UTF-16 behind one, and Jetty where `_charset_` says so: it has
+ * bytes that no plain text has.
+ */
+function isPlain (value: Buffer): boolean {
+  return value.length <= valueMaxBytes && !/[\0\xfe\xff]|^\xef\xbb\xbf/.test(value.toString('latin1'))
 }
 
 /** Some servers decode a value: Go's all that is quoted-printable, ASP.NET's by the charset of its part. */
@@ -89,11 +99,6 @@ function isCoded (line: string): boolean {
 function endsElsewhere (line: string, length: number): boolean {
   if (/^content-length:/i.test(line)) return line.slice(15).trim() !== String(length)
   return /^content-type:[ \t]*multipart/i.test(line)
-}
-
-/** A byte order mark: some servers in Node leave it out, and Rust's multer reads UTF-16 behind it. */
-function hasMark (part: Buffer, valueStart: number): boolean {
-  return /^(?:\xef\xbb\xbf|\xfe\xff|\xff\xfe)/.test(part.toString('latin1', valueStart, valueStart + 3))
 }
 
 /**
@@ -137,8 +142,8 @@ function readDisposition (lines: readonly string[]): ReadonlyMap<string, string>
   }
   const [only = '', ...others] = values
   const parameters = readParameters(/^[ \t]*form-data(?=[ \t;])(.*)$/.exec(only)?.[1] ?? '?')
-  const isPlain = others.length === 0 && parameters !== null && [...parameters].every((pair) => plain.test(pair.join('=')))
-  return isPlain ? parameters : null
+  const hasNoOther = others.length === 0 && parameters !== null && [...parameters].every((pair) => plain.test(pair.join('=')))
+  return hasNoOther ? parameters : null
 }
 
 function malformed (problem: string): BodyRefusal {

@@ -37,6 +37,7 @@ t.test('the wanted fields are read among files and other fields', async (t) => {
   t.strictSame(read(field('model', 'ü') + '--X1--'), { model: 'ü' }, 'no line end after the last boundary')
   t.strictSame(read(field('model', '') + '--X1--\r\n\r\n'), { model: '' })
   t.strictSame(read(field('prompt', 'x') + '--X1--'), {})
+  t.strictSame(read(field('_charset_', 'UTF-8') + field('model', 'm') + '--X1--'), { model: 'm' }, 'what a browser fills in')
   t.strictSame(read('--X1--\r\n'), {}, 'an empty form')
 })
 
@@ -175,8 +176,11 @@ t.test('a form that two readers could read differently is refused', async (t) =>
       type, part(`Content-Disposition: form-data; name="x"\r\nContent-Type: ${type}`), /parts of its own/,
     ]),
     ['a file of another length', part('Content-Length: 80\r\nContent-Disposition: form-data; name="image"; filename="a"'), /another length/],
-    ...['\xef\xbb\xbfm', '\xff\xfem\0', '\xfe\xff\0m'].map((value): (typeof cases)[number] => [
-      'a byte order mark', Buffer.from(field('model', value) + '--X1--', 'latin1'), /the field model is not a short plain text/,
+    ...['\xef\xbb\xbfm', '\xff\xfem\0', '\xfe\xff\0m', '\0\0\xfe\xff\0\0\0m', '\0m'].map((value): (typeof cases)[number] => [
+      'a byte order mark or UTF-16', Buffer.from(field('model', value) + '--X1--', 'latin1'), /the field model is not a short plain text/,
+    ]),
+    ...['utf-16', 'cp037', '', 'utf-8 '].map((charset): (typeof cases)[number] => [
+      `a field _charset_ of ${charset}`, field('model', 'm') + field('_Charset_', charset) + '--X1--', /in another charset/,
     ]),
     ['a model of 2 KB', field('model', 'm'.repeat(2048)) + '--X1--', /the field model is not a short plain text/],
   ]
