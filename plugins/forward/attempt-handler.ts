@@ -112,7 +112,7 @@ export class AttemptHandler implements ReplyHandler {
 
   onComplete (): void {
     clearTimeout(this.#timer)
-    if (this.#mode === 'head') this.#pass()
+    if (this.#mode === 'head' && this.#head?.end() !== 'failed') this.#pass()
     if (this.#mode === 'passed') this.#listener.completed()
     else if (this.#cancelled === null) this.#listener.failed(this.#failureWith(null))
   }

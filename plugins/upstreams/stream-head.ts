@@ -12,7 +12,7 @@ const maxBytes = 64 * 1024
 const blankLine = /\r\n\r\n|\n\n|\r\r/
 
 type HeadEvent = 'preamble' | 'failed' | 'content'
-type HeadRules = Pick<UsageRules, 'errors' | 'failed' | 'head'>
+type HeadRules = Pick<UsageRules, 'errors' | 'failed' | 'head' | 'ending'>
 
 /** Reads a stream's first events until one of them has content or tells of a failure. */
 export class EventHead implements StreamHead {
@@ -26,7 +26,7 @@ export class EventHead implements StreamHead {
 
   /** Null for a reply that is not metered. */
   constructor (rules: HeadRules | null) {
-    this.#rules = rules ?? plainReply
+    this.#rules = rules ?? { ...plainReply, ending: null }
   }
 
   push (chunk: Buffer): 'more' | 'pass' | 'failed' {
@@ -43,6 +43,11 @@ export class EventHead implements StreamHead {
       if (this.#events >= maxEvents) return 'pass'
     }
     return this.#bytes >= maxBytes ? 'pass' : 'more'
+  }
+
+  /** The stream is over: where its protocol has a last event, it was cut, because that is none of the preamble's. */
+  end (): 'pass' | 'failed' {
+    return this.#rules.ending === null || this.#read(this.#text) === 'content' ? 'pass' : 'failed'
   }
 
   #read (event: string): HeadEvent {

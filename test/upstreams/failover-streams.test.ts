@@ -61,21 +61,57 @@ t.test('once content was passed on nothing is sent again', async (t) => {
   t.strictSame(seenBy(gateway), [2, 0])
 })
 
-t.test('a preamble that is too long is passed on, and so is a stream that ends in it', async (t) => {
+t.test('a stream that ends before its first content is another member\'s, unless its protocol is done with that', async (t) => {
+  const gateway = await startPool(t, { rules: inOrder, pool: { retryOn: ['first_event'] } })
+  const [first, second] = gateway.members
+  const chunk = (delta: object, reason: string | null): string =>
+    `data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason: reason }] })}\n\n`
+  const role = chunk({ role: 'assistant' }, null)
+  const whole = `${role}${chunk({ content: 'Hi' }, 'stop')}data: [DONE]\n\n`
+  const asked = { ...chat, stream: true }
+  for (const body of ['', '\n', ': PROCESSING\n\n', role, `${role}data: {"error":{"message":"busy"}}`]) {
+    first?.queue({ headers: stream, body })
+    second?.queue({ headers: stream, body: whole })
+    t.equal((await ask(gateway, asked)).body, whole, JSON.stringify(body))
+    t.match(await gateway.settled.next(), { routing: { attempts: [{ result: 'first_event' }, { result: 'ok' }] }, outcome: 'ok' })
+  }
+  t.strictSame(seenBy(gateway), [5, 5])
+  for (const body of ['data: [DONE]\n\n', 'data: [DONE]', whole.slice(0, -16), 'data: {"choices":[{"delta":{},"finish_reason":"stop"}]}']) {
+    const own = await startPool(t, { rules: inOrder, pool: { retryOn: ['first_event'] } })
+    own.members[0]?.queue({ headers: stream, body })
+    t.ok((await ask(own, asked)).body.startsWith(body), body)
+    t.strictSame(seenBy(own), [1, 0])
+  }
+  const endless = await startPool(t, { rules: inOrder, pool: { retryOn: ['first_event'] } })
+  for (const path of ['/v1/embeddings', '/v1/responses/input_tokens']) {
+    endless.members[0]?.queue({ headers: stream, body: '' })
+    t.equal((await ask(endless, { model: 'm', input: 'Hi' }, {}, path)).body, '', path)
+  }
+  t.strictSame(seenBy(endless), [2, 0])
+  for (const isAway of [false, true]) {
+    const all = await startPool(t, { rules: inOrder, pool: { retryOn: ['first_event'], attempts: 2 } })
+    for (const member of all.members) member.queue({ headers: stream, body: role })
+    if (isAway) await all.members[1]?.close()
+    t.match((await ask(all, asked)).body, /role[^]*upstream_aborted/, 'all failed: one of them, and it is no whole one')
+    const result = isAway ? 'connect' : 'reset'
+    t.match(await all.settled.next(), { routing: { attempts: [{ result: 'first_event' }, { result }] }, outcome: 'truncated' })
+  }
+})
+
+t.test('a preamble that is too long is passed on', async (t) => {
   const gateway = await startPool(t, { rules: inOrder, pool: { retryOn: ['first_event'] } })
   const [first] = gateway.members
   const pings = event('ping', {}).repeat(64)
-  for (const body of [pings + event('error', { error: {} }), event('message_start', { message: {} }), '']) {
-    first?.queue({ headers: stream, body, split: 'events' })
-    const answer = await ask(
-      gateway,
-      { model: 'claude', max_tokens: 9, messages: [{ role: 'user', content: 'x' }], stream: true },
-      { 'anthropic-version': '2023-06-01' },
-      '/v1/messages'
-    )
-    t.ok(answer.body.startsWith(body))
-  }
-  t.strictSame(seenBy(gateway), [3, 0])
+  const body = pings + event('error', { error: {} })
+  first?.queue({ headers: stream, body, split: 'events' })
+  const answer = await ask(
+    gateway,
+    { model: 'claude', max_tokens: 9, messages: [{ role: 'user', content: 'x' }], stream: true },
+    { 'anthropic-version': '2023-06-01' },
+    '/v1/messages'
+  )
+  t.ok(answer.body.startsWith(body))
+  t.strictSame(seenBy(gateway), [1, 0])
 })
 
 t.test('a failure that is long or slow is passed on as it comes', async (t) => {

@@ -82,6 +82,8 @@ export interface KeptReply {
 /** Reads the head of a held stream, and says what to do: wait for `more`, `pass` it on, or it `failed`. */
 export interface StreamHead {
   readonly push: (chunk: Buffer) => 'more' | 'pass' | 'failed'
+  /** The stream has ended before `push` decided. */
+  readonly end: () => 'pass' | 'failed'
 }
 
 /** The attempts of one request at a destination. One at a time. */
