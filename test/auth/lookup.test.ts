@@ -58,6 +58,11 @@ t.test('a host\'s lookup: at once, later, unknown, in a group that is gone, and 
   app.llm.invalidateKeys({ id: 'now' })
   await ask('now-1')
   t.equal(asked, before + 1)
+  for (const change of [undefined, 'now', {}, { id: undefined }, { key: 'now' }, { id: 5 }, { group: '' }]) {
+    const told = { code: 'LLM_GATEWAY_OPTION', message: /invalidateKeys must name an id, a group or a digest/ }
+    t.throws(() => app.llm.invalidateKeys(change as never), told, JSON.stringify(change))
+  }
+  t.doesNotThrow(() => app.llm.invalidateKeys({ missed: true }))
   t.ok(counted.includes('negative_hit'))
   t.notMatch(log.join(''), new RegExp(`canary|${btoa('rejects-canary/')}`))
   t.match(log.join(''), /no row for \[key\]/)

@@ -29,7 +29,10 @@ export type SettledListener = (settled: ModelRequest, request: FastifyRequest) =
 
 /** What a host can do with the gateway: `app.llm`. */
 export interface ModelGateway {
-  /** Forgets cached keys: one by `digest` or `id`, those of a `group`, or every key (`{ group: '*' }`). */
+  /**
+   * Forgets cached keys: one by `digest` or `id`, those of a `group`, or every key (`{ group: '*' }`). Throws `LLM_GATEWAY_OPTION` for
+   * none of these.
+   */
   invalidateKeys: (change: KeyChange) => void
   /**
    * Calls `listener` once for each model request, after its last byte, error, abort or timeout, when its usage, cost
@@ -49,7 +52,13 @@ interface Viewed {
 
 export function gatewayView (gateway: Viewed): ModelGateway {
   return {
-    invalidateKeys: (change) => gateway.invalidateKeys(change),
+    invalidateKeys (change) {
+      const { digest, id, group, missed }: KeyChange = Object(change)
+      const isClear = missed === true || [digest, id, group].some((name) => typeof name === 'string' && name !== '')
+      // Nothing would be forgotten, and a revoked key stay good.
+      if (!isClear) throw new OptionError('invalidateKeys', 'must name an id, a group or a digest')
+      gateway.invalidateKeys(change)
+    },
     onSettled (listener) {
       if (typeof listener !== 'function') throw new OptionError('onSettled', 'must be a function')
       gateway.settlement.onSettled((llm, request) => listener(modelRequestOf(llm), request))
