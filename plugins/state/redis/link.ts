@@ -84,11 +84,18 @@ export function refusalOf (cause: Error): StoreDownError {
 }
 
 /**
+ * What a server answers in place of a whole command, by its code: it has done nothing of that. `ERR` is also what a proxy says that has
+ * lost its server, and how older servers begin the error of a script.
+ */
+const undone = /^(?!ERR )[A-Z]+ |\bREADONLY /
+
+/**
  * Null for an error that is no answer. A server that accepts no writes still reads, and one that finds a foreign value under one key still
- * counts under others. What answers in place of a whole command has done nothing of it.
+ * counts under others.
  */
 function answerOf (error: unknown): StoreDownError | null {
-  return Object(error).name === 'ReplyError' ? new StoreDownError('failed', { asked: false, cause: error }) : null
+  const { name, message } = Object(error)
+  return name === 'ReplyError' ? new StoreDownError('failed', { asked: !undone.test(message), cause: error }) : null
 }
 
 const digests = new Map(Object.entries(scripts).map(([name, text]) => [name, hash('sha1', text, 'hex')]))
