@@ -240,10 +240,22 @@ t.test('what is left is known after each answer and each end: a share is a part 
   t.same(left(late), [40, 9e8])
   admission.settle(late, { tokens: 0, cost: 0 })
   t.same(left(late), [40, 9e8], 'what was refused is not given back')
+  balances.hold = () => { throw new StoreDownError('does not answer', { asked: false }) }
+  const refused = admission.begin(requestTo('/v1/chat/completions'), key, { ...group, onStoreFailure: 'closed' }, 'USD')
+  t.equal(await admission.hold(refused, { tokens: 7, cost: 1e8 }, { tokens: 7, cost: 1e8 }), 'store down')
+  admission.settle(refused, { tokens: 0, cost: 0 })
+  t.same(left(refused), [40, 9e8], 'nor what nobody was asked for')
+  const [bucket] = late.parties.groupBuckets ?? []
+  t.equal(bucket && side.lastKnown.leftIn('all', { ...bucket, id: `${bucket.id}1` }), 1e9, 'and of another period nothing is known')
 })
 
-for (const limits of [{ balance: 100 }, { budgets: [{ tokens: 100, period: 'total' }] }] satisfies Limits[]) {
-  t.test(`in an outage a request gets a share of what the store last said is left: ${Object.keys(limits).join()}`, async (t) => {
+const balance: Limits = { balance: 100 }
+for (const [whose, groupLimits, keyLimits] of [
+  ['a balance', balance, {}],
+  ['the balance of a key', {}, balance],
+  ['a budget', { budgets: [{ tokens: 100, period: 'total' }] }, {}],
+] satisfies Array<[string, Limits, Limits]>) {
+  t.test(`in an outage a request gets a share of what is left of ${whose}, with what was given back`, async (t) => {
     const memory = memoryBalances()
     let isAway = false
     const side = new StoreSide({
@@ -254,16 +266,18 @@ for (const limits of [{ balance: 100 }, { budgets: [{ tokens: 100, period: 'tota
       },
     })
     const admission = admissionOf(side)
-    const group = { ...groupOf('local'), limits }
+    const group = { ...groupOf('local'), limits: groupLimits }
     const ask = async (tokens: number): Promise<Ticket | null> => {
-      const ticket = admission.begin(requestTo('/v1/chat/completions'), key, group, 'USD')
+      const ticket = admission.begin(requestTo('/v1/chat/completions'), { ...key, limits: keyLimits }, group, 'USD')
       const answer = await admission.hold(ticket, { tokens, cost: 0 }, { tokens, cost: 0 })
       return answer !== 'store down' && answer.ok ? ticket : null
     }
-    const ticket = await ask(60)
-    if (ticket !== null) admission.settle(ticket, { tokens: 60, cost: 0 })
+    for (const [held, used] of [[20, 20], [60, 20]] as const) {
+      const ticket = await ask(held)
+      if (ticket !== null) admission.settle(ticket, { tokens: used, cost: 0 })
+    }
     isAway = true
-    t.strictSame([await ask(5) === null, await ask(4) !== null], [true, true], 'a tenth of 40')
+    t.strictSame([await ask(7) === null, await ask(6) !== null], [true, true], 'a tenth of 60')
   })
 }
 

@@ -1,6 +1,7 @@
-import { statSync } from 'node:fs'
+import { rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
+import { open } from 'lmdb'
 import t from 'tap'
 import { inTurns } from '../../../plugins/state/lmdb/turns.js'
 import { settle } from '../../../plugins/core/balances/endings.js'
@@ -135,6 +136,23 @@ t.test('after a start of the system they are what the disk had', async (t) => {
   const second = await openLmdb(path, 'boot-2')
   const again = lmdbBalances(second, { holdTtlMs: 60_000 })
   t.match(await again.read('chat'), { spent: 10, held: 0, active: 0 })
+  await again.close()
+  await end(second)
+})
+
+t.test('also where who made their file was killed before it had written what is spent', async (t) => {
+  const path = t.testdir({})
+  const first = await openLmdb(path, 'boot-1')
+  const balances = lmdbBalances(first, { holdTtlMs: 60_000 })
+  await spend(balances, 'a', 10)
+  await balances.close()
+  await end(first)
+  const file = join(path, 'limits.mdb')
+  for (const each of [file, `${file}-lock`]) rmSync(each)
+  await open({ path: file, overlappingSync: false, maxDbs: 4 }).close()
+  const second = await openLmdb(path, 'boot-1')
+  const again = lmdbBalances(second, { holdTtlMs: 60_000 })
+  t.match(await again.read('chat'), { spent: 10 })
   await again.close()
   await end(second)
 })
