@@ -25,31 +25,29 @@ interface Column {
   readonly type: string
 }
 
-function text (name: string, field = name): Column {
-  return { name, field, type: 'text' }
+function column (type: string, name: string, field = name): Column {
+  return { name, field, type }
 }
-
-const leafColumns = leaves.map(({ type }): Column => ({ name: type, field: type, type: 'bigint' }))
 
 /** The columns of the table; other fields of a record are in `details`. */
 export const columns: readonly Column[] = [
-  text('id'),
-  { name: 'time', field: 'time', type: 'timestamptz' },
-  text('key_id', 'key'),
-  text('group_id', 'group'),
-  text('protocol'),
-  text('model'),
-  text('upstream_model', 'upstreamModel'),
-  text('outcome'),
-  ...leafColumns,
-  { name: 'charged', field: 'charged', type: 'bigint' },
-  { name: 'cost', field: 'cost', type: 'numeric' },
-  text('currency'),
-  { name: 'unpriced', field: 'unpriced', type: 'boolean' },
-  text('price'),
-  text('service_tier', 'serviceTier'),
-  { name: 'labels', field: 'labels', type: 'jsonb' },
-  { name: 'details', field: 'details', type: 'jsonb' },
+  column('text', 'id'),
+  column('timestamptz', 'time'),
+  column('text', 'key_id', 'key'),
+  column('text', 'group_id', 'group'),
+  column('text', 'protocol'),
+  column('text', 'model'),
+  column('text', 'upstream_model', 'upstreamModel'),
+  column('text', 'outcome'),
+  ...leaves.map(({ type: leaf }) => column('bigint', leaf)),
+  column('bigint', 'charged'),
+  column('numeric', 'cost'),
+  column('text', 'currency'),
+  column('boolean', 'unpriced'),
+  column('text', 'price'),
+  column('text', 'service_tier', 'serviceTier'),
+  column('jsonb', 'labels'),
+  column('jsonb', 'details'),
 ]
 
 /** Rows as JSON text, which the store parses itself. Zero bytes and lone surrogates, which it cannot store, become unknown characters. */
