@@ -5,6 +5,7 @@
  */
 import { chmodSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
+import { parseAst } from 'rollup/parseAst'
 import { minify } from 'terser'
 import { bundled } from './bundle.js'
 import { publicDeclarations } from './declarations.js'
@@ -14,7 +15,20 @@ const format = { semicolons: false, ecma: 2020, quote_style: 3 }
 
 async function withoutComments ([path, text]) {
   const { code } = await minify(text, { module: true, compress: false, mangle: false, format })
-  return [path, code]
+  return [path, withLineEnds(code)]
+}
+
+/** Texts over several lines as they were: terser writes each line end as two characters, and a script of a store as one line. */
+function withLineEnds (code) {
+  const lastFirst = textsIn(parseAst(code)).sort((a, b) => b.start - a.start)
+  return lastFirst.reduce((all, { start, end }) =>
+    all.slice(0, start) + all.slice(start, end).replaceAll(/(?<!\\)((?:\\\\)*)\\n/g, '$1\n') + all.slice(end), code)
+}
+
+/** The texts of all templates. */
+function textsIn (node) {
+  if (Object(node) !== node) return []
+  return node.type === 'TemplateElement' ? [node] : Object.values(node).flatMap(textsIn)
 }
 
 const manifest = JSON.parse(readFileSync('package.json', 'utf8'))
