@@ -12,56 +12,6 @@ interface Help {
   readonly text: string
 }
 
-const keys: Help = {
-  line: 'issue, list, change and revoke keys',
-  usage: [
-    'create --group GROUP [options]   issue a key; its secret is printed once #create',
-    'list [--group GROUP]             list keys, without their secrets #list',
-    'update ID [options]              change a key #update',
-    'rotate ID                        give it a new secret #rotate',
-    'revoke ID                        take it out of use #revoke',
-  ],
-  text: `  --id ID                    default: generated #create
-  --group GROUP #create,list,update
-  --expires DATE             "never" removes it #create,update
-  --label NAME=VALUE         may be repeated; NAME= removes it #create,update
-  --requests-per-minute N    "none" removes a limit #create,update
-  --tokens-per-minute N #create,update
-  --concurrency N #create,update
-  --balance TOKENS #create,update
-  --budget AMOUNT/PERIOD     such as 5/month or "1000tokens/day Europe/Berlin"; may be repeated; replaces earlier ones #create,update
-  --disable, --enable #update
-  --json                     JSON lines
-${config}
-
-${date} #create,update`,
-}
-
-const conformance: Help = {
-  line: 'test any gateway from outside',
-  usage: ['--base-url URL [options]'],
-  text: `Runs numbered black-box checks against any gateway and prints what was seen.
-
-  --base-url URL         the gateway, with its mount prefix if it has one
-  --key-openai KEY       a key that may use the OpenAI endpoints
-  --key-anthropic KEY    a key that may use /v1/messages
-  --key-gemini KEY       a key that may use generateContent
-  --key-spent KEY        a key of the OpenAI endpoints whose balance is spent
-  --model-openai NAME    a model of each family (default: model-1)
-  --model-anthropic NAME
-  --model-gemini NAME
-  --upstream-port PORT   play the provider on this port of 127.0.0.1: point the gateway's upstreams there
-  --metrics-url URL      Prometheus text of the gateway, for the checks of token counters
-  --json FILE            write the results
-  --junit FILE           write them as JUnit XML
-  --profile NAME         transparent (default): what any gateway has that passes requests on; translating: without the checks of
-                         bytes that stay as they are; house: with the conventions of this project
-  --check N              run only this check; may be given again
-  --timeout-ms N         limit of one check (default: 10000)
-
-Exit code: 0 nothing failed, 1 a check failed, 2 wrong usage.`,
-}
-
 const commands: ReadonlyMap<string, Help> = new Map(Object.entries<Help>({
   start: {
     line: 'run the gateway',
@@ -97,7 +47,30 @@ key. Exits with 1 if one of them would not serve.
 ${config}
   --timeout-ms N             limit of one request (default: 10000)`,
   },
-  keys,
+  keys: {
+    line: 'issue, list, change and revoke keys',
+    usage: [
+      'create --group GROUP [options]   issue a key; its secret is printed once #create',
+      'list [--group GROUP]             list keys, without their secrets #list',
+      'update ID [options]              change a key #update',
+      'rotate ID                        give it a new secret #rotate',
+      'revoke ID                        take it out of use #revoke',
+    ],
+    text: `  --id ID                    default: generated #create
+  --group GROUP #create,list,update
+  --expires DATE             "never" removes it #create,update
+  --label NAME=VALUE         may be repeated; NAME= removes it #create,update
+  --requests-per-minute N    "none" removes a limit #create,update
+  --tokens-per-minute N #create,update
+  --concurrency N #create,update
+  --balance TOKENS #create,update
+  --budget AMOUNT/PERIOD     such as 5/month or "1000tokens/day Europe/Berlin"; may be repeated; replaces earlier ones #create,update
+  --disable, --enable #update
+  --json                     JSON lines
+${config}
+
+${date} #create,update`,
+  },
   usage: {
     line: 'read the usage ledger',
     usage: [
@@ -136,7 +109,30 @@ ${date} #check`,
   --json
 ${config}`,
   },
-  conformance,
+  conformance: {
+    line: 'test any gateway from outside',
+    usage: ['--base-url URL [options]'],
+    text: `Runs numbered black-box checks against any gateway and prints what was seen.
+
+  --base-url URL         the gateway, with its mount prefix if it has one
+  --key-openai KEY       a key that may use the OpenAI endpoints
+  --key-anthropic KEY    a key that may use /v1/messages
+  --key-gemini KEY       a key that may use generateContent
+  --key-spent KEY        a key of the OpenAI endpoints whose balance is spent
+  --model-openai NAME    a model of each family (default: model-1)
+  --model-anthropic NAME
+  --model-gemini NAME
+  --upstream-port PORT   play the provider on this port of 127.0.0.1: point the gateway's upstreams there
+  --metrics-url URL      Prometheus text of the gateway, for the checks of token counters
+  --json FILE            write the results
+  --junit FILE           write them as JUnit XML
+  --profile NAME         transparent (default): what any gateway has that passes requests on; translating: without the checks of
+                         bytes that stay as they are; house: with the conventions of this project
+  --check N              run only this check; may be given again
+  --timeout-ms N         limit of one check (default: 10000)
+
+Exit code: 0 nothing failed, 1 a check failed, 2 wrong usage.`,
+  },
 }))
 
 /** All commands, a line each. */
