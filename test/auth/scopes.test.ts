@@ -118,6 +118,34 @@ t.test('scopes side by side, and metrics around a gateway: each guards its own',
   }
 })
 
+t.test('a gateway in a scope without a route, as autoload makes one of a plugin file, says that it guards nothing', async (t) => {
+  const upstream = await startUpstream(t)
+  const mount = { upstream: upstream.url, prefix: '/v1' }
+  const cases: Record<string, [isTold: boolean, build: Build]> = {
+    'the mount is elsewhere': [true, async (app) => {
+      await inScope(app, '', async (scope) => { await scope.register(llmGateway, bundle) })
+      await app.register(httpProxy, mount)
+    }],
+    'the mount is there': [false, async (app) => {
+      await inScope(app, '', async (scope) => { await scope.register(llmGateway, bundle).register(httpProxy, mount) })
+    }],
+    'own routes': [false, async (app) => {
+      await inScope(app, '', async (scope) => { await scope.register(llmGateway, gatewayOptions(upstream.url)) })
+    }],
+    'no scope': [false, async (app) => { await app.register(httpProxy, mount).register(llmGateway, bundle) }],
+  }
+  for (const [name, [isTold, build]] of Object.entries(cases)) {
+    const logged: string[] = []
+    const app = Fastify({ logger: { level: 'warn', stream: { write: (line: string) => { logged.push(JSON.parse(line).msg) } } } })
+    t.teardown(() => app.close())
+    await build(app)
+    await app.ready()
+    t.equal(logged.some((line) => line.startsWith('the gateway stands in a scope of its own')), isTold, name)
+    const { statusCode } = await app.inject({ method: 'POST', url: chat, headers: { authorization: 'Bearer wrong' } })
+    t.equal(statusCode === 401, !isTold, `${name}: ${statusCode}`)
+  }
+})
+
 t.test('in a scope with a prefix the endpoints stand below it, and nothing there is unguarded', async (t) => {
   const upstream = await startUpstream(t)
   upstream.respond = () => ({ body: { ok: true } })
