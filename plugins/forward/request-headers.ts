@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { clientAddsTrace } from '../core/telemetry/outgoing-trace.js'
-import { carriesCredential, overrides } from '../core/door/carriers.js'
+import { carriesCredential, overrides, tellsOtherBody } from '../core/door/carriers.js'
 import { credentialHeaders, frontHeaders, gatewayHeaders, signInHeaders } from '../protocols/index.js'
 import type { ModelCall } from '../core/call/model-call.js'
 import type { Call, Header } from '../core/upstream/upstream.js'
@@ -33,7 +33,8 @@ function isDropped (name: string): boolean {
 }
 
 function mustDrop (name: string): boolean {
-  return dropped.has(name) || frontHeaders.test(name) || (name.includes('_') && mustDrop(name.replaceAll('_', '-')))
+  if (dropped.has(name) || frontHeaders.test(name) || tellsOtherBody(name)) return true
+  return name.includes('_') && mustDrop(name.replaceAll('_', '-'))
 }
 
 /** The headers of a request as the upstream gets them: all but the dropped ones. A fresh object for each request. */

@@ -54,7 +54,7 @@ t.test('no provider sees how its caller is signed in at a proxy in front, nor is
   }
 })
 
-t.test('what a proxy in front tells of a caller is not for providers, and what names another path or method is for nobody', async (t) => {
+t.test('what a proxy in front tells of a caller is not for providers, and another path, method or body is for nobody', async (t) => {
   const upstream = await startUpstream(t)
   const ofCaller = [
     'cf-connecting-ip', 'cf-ray', 'cf-visitor', 'cf-ipcountry', 'cf-warp-tag-id', 'true-client-ip', 'x-client-ip', 'x-cluster-client-ip',
@@ -84,7 +84,8 @@ t.test('what a proxy in front tells of a caller is not for providers, and what n
   }
   for (const [place, app] of Object.entries(await apps(t, upstream.url))) {
     const names = place === 'a plain mount' ? ofPath : [...ofCaller, ...ofPath]
-    const headers = Object.fromEntries(names.flatMap((name) => [name, name.replaceAll('-', '_')]).map((name) => [name, 'canary']))
+    const spelled = [...names.flatMap((name) => [name, name.replaceAll('-', '_')]), 'content_type', 'content_length', 'content_encoding']
+    const headers = Object.fromEntries(spelled.map((name) => [name, 'canary']))
     await app.inject({
       method: 'POST', url: '/v1/chat/completions', headers: { ...headers, ...kept, authorization: `Bearer ${secret}` }, payload,
     })

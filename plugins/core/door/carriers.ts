@@ -32,9 +32,14 @@ export function dropCredentials (headers: IncomingHttpHeaders): void {
   dropConnection(headers)
 }
 
-/** Removes headers that concern only the caller's connection to this server, and those of another method or path. */
+/** Removes headers that concern only the caller's connection to this server, and those of another method, path or body. */
 export function dropConnection (headers: IncomingHttpHeaders): void {
   for (const name in headers) {
-    if (ofConnection.includes(name.replaceAll('_', '-'))) delete headers[name]
+    if (ofConnection.includes(name.replaceAll('_', '-')) || tellsOtherBody(name)) delete headers[name]
   }
+}
+
+/** Servers that speak CGI, WSGI or PSGI may take `content_type` for `content-type`, and read another body than was checked. */
+export function tellsOtherBody (name: string): boolean {
+  return name.startsWith('content_')
 }
