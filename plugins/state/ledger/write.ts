@@ -90,9 +90,11 @@ export class LedgerWriter {
     const file = this.#file
     const maxAgeMs = Math.min(maxFileAgeMs, keepMs)
     if (file !== null) {
-      // Others may have put a mark behind it, cut it off, moved or deleted it: what is written to it then is not shipped, or lost.
+      // Others may have put a mark behind it, cut it off, deleted it, or moved it and made another: what is written to it then is not
+      // shipped, or lost.
       const { nlink, size } = await file.handle.stat()
-      const isWhole = nlink > 0 && size >= file.bytes && !await stat(file.path).then(() => false, isGone)
+      const there = await stat(file.path).catch((error: unknown) => ({ size: isGone(error) ? -1 : size }))
+      const isWhole = nlink > 0 && there.size >= file.bytes
       file.bytes = size
       if (isWhole && size < maxFileBytes && now - file.openedAt < maxAgeMs && hasPlace(file, since)) return file
       await file.handle.close()
