@@ -10,6 +10,9 @@ const closed = (text) => text
   .replaceAll(/(?<=\/\*\*)\s+\*(?= (?:(?!\*\/| {5})[^])*\*\/)/g, '')
   .replaceAll(/\s+\*\/$/gm, ' */')
 
+/** Without semicolons, as the sources are; lines of comments keep theirs. */
+const bare = (text) => text.replaceAll(/^(?!\s*\/?\*)(.*);$/gm, '$1')
+
 /** What a comment says of a file that is not shipped: it stands by itself, before an empty line. */
 const withoutFiles = (text) => text.replaceAll(/^\/\*\*(?:(?!\*\/)[^])*\*\/\n\n/gm, '')
 
@@ -25,5 +28,5 @@ export async function publicDeclarations (entries) {
     entryFileNames: '[name].d.ts', chunkFileNames: 'dist/plugins/core/types.d.ts', minifyInternalExports: false,
   })
   await bundle.close()
-  return output.map(({ fileName, code }) => [fileName, closed(withoutFiles(indented(code)))])
+  return output.map(({ fileName, code }) => [fileName, closed(bare(withoutFiles(indented(code))))])
 }
