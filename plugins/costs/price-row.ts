@@ -1,7 +1,7 @@
 /** What a price list says of one model, whichever form it was written in. */
 import { leaves } from '../core/call/measures.js'
 import type { BilledUnit } from '../core/money/cost.js'
-import type { Decimal } from '../core/money/decimal.js'
+import { isSame, type Decimal } from '../core/money/decimal.js'
 import type { TokenUsage } from '../core/types.js'
 
 /** Kinds of content whose tokens may have a rate of their own. All others have the rate of their leaf. */
@@ -68,4 +68,11 @@ export interface PriceRow {
   readonly until: number
   /** As it was written, for its digest and for display. */
   readonly source: unknown
+}
+
+/** With the prices of kinds in `common` that are not those of their leaves, unless there are none at all. */
+export function withKinds (rates: Rates, common: Rates = rates): Rates {
+  const isKept = ([name, rate]: [string, Decimal]): boolean =>
+    kindRates.includes(name) && !isSame(rate, common.get(name.replace(/_[a-z]+$/, '')))
+  return rates.size === 0 ? rates : new Map([...[...common].filter(isKept), ...rates])
 }

@@ -2,14 +2,15 @@
  * Reads the community's price list `model_prices_and_context_window.json`, as it is: an entry for each model, prices per token.
  * https://github.com/BerriAI/litellm/blob/main/model_prices_and_context_window.json
  *
- * Its own conventions are kept: output prices apply to reasoning that has none of its own, and one price of a cache write applies to five
- * minutes and to unknown lifetimes. Fields for what no reply reports (pixels, storage) are ignored. Containers have an entry of their own.
+ * Its own conventions are kept: output prices apply to reasoning that has none of its own, one price of a cache write applies to five
+ * minutes and to unknown lifetimes, and kinds with a price of their own keep it in tiers and above thresholds that name none. Fields for
+ * what no reply reports (pixels, storage) are ignored. Containers have an entry of their own.
  */
 import { inclusiveThresholds, searchedByRequest } from '../protocols/price-conventions.js'
 import { isSame, shifted, type Decimal } from '../core/money/decimal.js'
 import type { Place } from './place.js'
 import { plainSheet } from './plain-bill.js'
-import type { EachName, PriceRow, Rates, Sheet, Step, Variant } from './price-row.js'
+import { withKinds, type EachName, type PriceRow, type Rates, type Sheet, type Step, type Variant } from './price-row.js'
 import { isObject, valueAt, type JsonObject } from '../core/body/json-object.js'
 import { readFactor, readPrice } from './read-row.js'
 
@@ -86,15 +87,15 @@ function readEntry (entry: JsonObject, at: Place): PriceRow {
   const inclusive = inclusiveThresholds.has(String(entry['litellm_provider']))
   const thresholds = [...common].filter(([, rates]) => rates.has('input')).map(([size]) => size)
   tiers.delete('')
-  const { speeds, regions } = readModifiers(entry['provider_specific_entry'], at.in('provider_specific_entry'))
   const sheet = sheetOf(common, common.keys(), inclusive)
   const each = readEach(entry, at)
   return {
     sheet,
     plain: plainSheet(sheet, each),
-    tiers: new Map([...tiers].map(([name, written]) => [name, { sheet: sheetOf(written, [...thresholds, ...written.keys()], inclusive) }])),
-    speeds,
-    regions,
+    tiers: new Map([...tiers].map(([name, written]) => [
+      name, { sheet: sheetOf(written, [...thresholds, ...written.keys()], inclusive, common.get(0)) },
+    ])),
+    ...readModifiers(entry['provider_specific_entry'], at.in('provider_specific_entry')),
     each,
     tools: { rates: new Map(), above: [] },
     from: -Infinity,
@@ -137,13 +138,13 @@ function addTieredPricing (entry: JsonObject, common: Written, at: Place): void 
  * A tier has no price above a threshold of the common prices unless it names one. If only some kind of content has a price above a
  * threshold, as audio has in Gemini's small models, all others keep theirs.
  */
-function sheetOf (written: Written, thresholds: Iterable<number>, inclusive: boolean): Sheet {
-  const base = written.get(0) ?? new Map<string, Decimal>()
+function sheetOf (written: Written, thresholds: Iterable<number>, inclusive: boolean, common?: Rates): Sheet {
+  const base = withKinds(written.get(0) ?? new Map<string, Decimal>(), common)
   const isSame = sameReasoning(base)
   const sizes = [...new Set(thresholds)].filter((size) => size > 0).sort((a, b) => a - b)
   const above = sizes.map((inputTokens): Step => {
     const own = written.get(inputTokens) ?? new Map<string, Decimal>()
-    const rates = own.size === 0 || own.has('input') ? own : new Map([...base, ...own])
+    const rates = own.size === 0 || own.has('input') ? withKinds(own, base) : new Map([...base, ...own])
     return { inputTokens, inclusive, rates: withReasoning(rates, isSame) }
   })
   return { rates: withReasoning(base, isSame), above }

@@ -94,6 +94,21 @@ t.test('a price of audio above a threshold leaves those of all else as they are'
   t.match(perMillion(row('audio-step').sheet.rates), { cache_read_audio: '0.1', cache_read_image: '0.04' })
 })
 
+t.test('a kind with a price of its own keeps it in tiers and above thresholds that name none', async (t) => {
+  const drawing = row('drawing')
+  const sheetOf = (tier: string): PriceRow['sheet'] | undefined => Object(drawing.tiers.get(tier)).sheet
+  const cases: ReadonlyArray<readonly [PriceRow['sheet']['rates'] | undefined, Record<string, string>]> = [
+    [drawing.sheet.above[0]?.rates, { input: '4', output: '18', output_image: '120' }],
+    [sheetOf('flex')?.rates, { input: '1', output: '6', output_image: '120' }],
+    [sheetOf('flex')?.above[0]?.rates, {}],
+    [sheetOf('priority')?.rates, { output: '21.6', output_image: '216' }],
+  ]
+  for (const [rates = new Map(), wanted] of cases) {
+    const { tool_input: ofTools, reasoning, ...told } = perMillion(rates)
+    t.strictSame(told, wanted)
+  }
+})
+
 t.test('regions and speeds of the list are factors', async (t) => {
   t.equal(total('regional', { input: 1000, cache_write_1h: 10 }, 'standard', 'fast', 'us'), '0.01122')
   t.equal(total('regional', { input: 1000 }, null, null, 'eu'), null)
