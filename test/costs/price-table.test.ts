@@ -86,7 +86,11 @@ t.test('what nothing costs is more in a currency with small units', async (t) =>
 
 t.test('wrong lists as a whole', async (t) => {
   const cases: ReadonlyArray<readonly [string, string, string]> = [
-    ['a.yaml', 'models: [\n', ':2:1: not valid YAML or JSON: the indentation does not fit what stands around it, or a bracket is not closed'],
+    [
+      'a.yaml',
+      'models: [\n',
+      ':2:1: not valid YAML or JSON: the indentation does not fit what stands around it, or a bracket is not closed',
+    ],
     ['b.json', '{ "models": { "a": { "input": 1 }, } ', ':1:38: not valid YAML or JSON: something is missing here'],
     ['e.yaml', 'models:\n  a: *b\n', ':2:6: not valid YAML or JSON: an alias (* and a name) that names nothing: put a text'],
     ['c.yaml', 'models: {}\nmodels: {}\n', ':2:1: not valid YAML or JSON: the same name stands twice: models'],
