@@ -18,15 +18,17 @@ export function renameModel (body: Buffer, places: readonly Span[], names: Reado
   return from === 0 ? body : Buffer.concat([...pieces, body.subarray(from)])
 }
 
-const headMaxBytes = 8 * 1024
-/** The length that a part's header lines tell, right before its value. A delimiter begins with dashes, no header does. */
-const ownLength = /(?<=^content-length:[ \t]*)\d+(?=[ \t]*\r\n(?:\w[\w-]*:.*\r\n)*\r\n(?![^]))/gim
+/** The length that a line of a part's head tells. */
+const ownLength = /^(content-length:[ \t]*)\d+/gim
 
-/** The same in a form, where the value is not quoted. A part may tell its length, and some servers read no more of it. */
+/**
+ * The same in a form, where the value is not quoted. A part may tell its length, and some servers read no more of it. Its head begins at
+ * the last delimiter before its value: no header begins with a dash.
+ */
 export function renameAt (body: Buffer, [start, end]: Span, name: string | undefined): Buffer {
   if (name === undefined) return body
   const value = Buffer.from(name)
-  const headStart = Math.max(0, start - headMaxBytes)
-  const head = body.toString('latin1', headStart, start).replace(ownLength, String(value.length))
+  const headStart = Math.max(0, body.lastIndexOf('\r\n--', start - 1))
+  const head = body.toString('latin1', headStart, start).replace(ownLength, (_, field: string) => `${field}${value.length}`)
   return Buffer.concat([body.subarray(0, headStart), Buffer.from(head, 'latin1'), value, body.subarray(end)])
 }

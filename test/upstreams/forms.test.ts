@@ -23,12 +23,19 @@ const headers = { 'content-type': 'multipart/form-data; boundary=b0' }
 
 t.test('a part that tells its length tells the one of the name that it has then, and no other length changes', async (t) => {
   const lines = 'Content-Length: 4\r\ncontent-length:4 \r\nContent-Disposition: form-data; name="model"\r\nX: Content-Length: 4'
-  const sized = (name: string): string => '--b0\r\nContent-Disposition: form-data; name="prompt"\r\nContent-Length: 17\r\n\r\n' +
-    `Content-Length: 4\r\n--b0\r\n${lines.replaceAll(/(?<=^content-length: *)4/gim, String(Buffer.byteLength(name)))}\r\n\r\n${name}\r\n--b0--`
-  const gateway = await startPool(t, { rules: inOrder, upstreams: [{ models: { ours: 'a much longer name of theirs, ü' } }] })
+  const sized = (name: string): string =>
+    `--b0\r\n${lines.replaceAll(/(?<=^content-length: *)4/gim, String(Buffer.byteLength(name)))}\r\n\r\n${name}\r\n`
+  const other = '--b0\r\nContent-Disposition: form-data; name="prompt"\r\nContent-Length: 21\r\n\r\n--\r\nContent-Length: 4'
+  const gateway = await startPool(t, { rules: inOrder, upstreams: [{ models: { ours: 'a much longer name of theirs, ü', '': 'x' } }] })
   const url = await listen(gateway.app)
-  await read(await call(`${url}/v1/images/edits`, { headers, body: sized('ours') }).reply)
-  t.equal(gateway.members[0]?.seen.at(-1)?.body.toString(), sized('a much longer name of theirs, ü'))
+  for (const [asked, sent] of [['ours', 'a much longer name of theirs, ü'], ['', 'x']] as const) {
+    const first = (name: string): string => `${sized(name)}${other}\r\n--b0--`
+    const last = (name: string): string => `${other.replace('21', '25')}    \r\n${sized(name)}--b0--`
+    for (const form of [first, last]) {
+      await read(await call(`${url}/v1/images/edits`, { headers, body: form(asked) }).reply)
+      t.equal(gateway.members[0]?.seen.at(-1)?.body.toString(), form(sent))
+    }
+  }
 })
 
 t.test('in a form the one value is replaced, by each member with its own name, and nothing else', async (t) => {
