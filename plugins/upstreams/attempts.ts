@@ -39,7 +39,8 @@ export class PoolAttempts implements Attempts {
   constructor (pool: Pool, llm: ModelCall, headers: IncomingHttpHeaders, once: boolean, around: Surroundings) {
     this.#pool = pool
     this.#mayRenew = !once
-    this.#holdsHeads = llm.stream && pool.causes.has('first_event')
+    // What goes on after its connection must not be begun twice: its caller needs the id.
+    this.#holdsHeads = llm.stream && !llm.body.goesOn && pool.causes.has('first_event')
     this.#llm = llm
     this.#around = around
     this.#search = new Search(pool, llm, headers, around)

@@ -98,6 +98,19 @@ t.test('a stream that ends before its first content is another member\'s, unless
   }
 })
 
+t.test('a response in the background is passed on at once: it goes on where it was begun, and is found by its id', async (t) => {
+  const gateway = await startPool(t, { rules: inOrder, pool: { retryOn: ['first_event', 'reset'] } })
+  const url = await listen(gateway.app)
+  for (const script of [{ body: preamble }, { body: preamble, cutAt: preamble.length }]) {
+    gateway.members[0]?.queue({ headers: stream, ...script })
+    const body = JSON.stringify({ model: 'gpt-5', input: 'Hi', stream: true, background: true })
+    const { bytes } = await read(await call(`${url}/v1/responses`, { body }).reply)
+    t.ok(bytes.toString().startsWith(preamble))
+    t.match(await gateway.settled.next(), { routing: { attempts: [{ result: 'reset', status: 200 }] }, outcome: 'truncated' })
+  }
+  t.strictSame(seenBy(gateway), [2, 0])
+})
+
 t.test('a preamble that is too long is passed on', async (t) => {
   const gateway = await startPool(t, { rules: inOrder, pool: { retryOn: ['first_event'] } })
   const [first] = gateway.members
