@@ -105,12 +105,23 @@ t.test('a file that another user made, and that cannot be written, is named, and
   const files = readdirSync(path)
   t.equal(files.length, 8)
   for (const file of files) chmodSync(join(path, file), 0o666)
-  for (const file of files) {
-    chmodSync(join(path, file), 0o444)
+  const toldIn = async (): Promise<string> => {
     const child = run(t, ['--input-type=module', '--eval', asNobody, path])
     let told = ''
     for await (const part of Object(child.stdout)) told += String(part)
-    t.match(told, `EACCES: permission denied, access '${join(path, file)}'`)
+    return told
+  }
+  for (const file of files) {
+    chmodSync(join(path, file), 0o444)
+    t.match(await toldIn(), `EACCES: permission denied, access '${join(path, file)}'`)
     chmodSync(join(path, file), 0o666)
+  }
+  for (const lock of files.filter((name) => name.endsWith('-lock'))) {
+    rmSync(join(path, lock))
+    chmodSync(path, 0o555)
+    t.match(await toldIn(), `EACCES: permission denied, access '${path}'`, `where ${lock} cannot be made`)
+    chmodSync(path, 0o777)
+    await openLmdb(path).then(async (again) => await again.close())
+    chmodSync(join(path, lock), 0o666)
   }
 })
