@@ -28,7 +28,7 @@ const ownLength = /^(content-length:[ \t]*)\d+/gim
 export function renameAt (body: Buffer, [start, end]: Span, name: string | undefined): Buffer {
   if (name === undefined) return body
   const value = Buffer.from(name)
-  const headStart = Math.max(0, body.lastIndexOf('\r\n--', start - 1))
+  const headStart = Math.max(0, body.lastIndexOf('\r\n--', start - 3))
   const head = body.toString('latin1', headStart, start).replace(ownLength, (_, field: string) => `${field}${value.length}`)
   return Buffer.concat([body.subarray(0, headStart), Buffer.from(head, 'latin1'), value, body.subarray(end)])
 }

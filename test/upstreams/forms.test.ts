@@ -26,9 +26,10 @@ t.test('a part that tells its length tells the one of the name that it has then,
   const sized = (name: string): string =>
     `--b0\r\n${lines.replaceAll(/(?<=^content-length: *)4/gim, String(Buffer.byteLength(name)))}\r\n\r\n${name}\r\n`
   const other = '--b0\r\nContent-Disposition: form-data; name="prompt"\r\nContent-Length: 21\r\n\r\n--\r\nContent-Length: 4'
-  const gateway = await startPool(t, { rules: inOrder, upstreams: [{ models: { ours: 'a much longer name of theirs, ü', '': 'x' } }] })
+  const models = { ours: 'a much longer name of theirs, ü', '': 'x', '--': 'y' }
+  const gateway = await startPool(t, { rules: inOrder, upstreams: [{ models }] })
   const url = await listen(gateway.app)
-  for (const [asked, sent] of [['ours', 'a much longer name of theirs, ü'], ['', 'x']] as const) {
+  for (const [asked, sent] of Object.entries(models)) {
     const first = (name: string): string => `${sized(name)}${other}\r\n--b0--`
     const last = (name: string): string => `${other.replace('21', '25')}    \r\n${sized(name)}--b0--`
     for (const form of [first, last]) {
