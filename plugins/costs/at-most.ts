@@ -12,17 +12,18 @@ import type { PriceTable } from './price-table.js'
  * them. `factor`: of the upstream.
  */
 export function atMost (table: PriceTable, llm: ModelCall, factor: Decimal): number | null {
-  const row = matchOf(table, namesIn(llm), llm.arrivedAt)?.row ?? null
+  const { tokens: usage, modalities, served } = llm.usage
+  const row = withTools(table, matchOf(table, namesIn(llm), llm.arrivedAt)?.row ?? null, served, llm.arrivedAt)
   const ways = row === null ? null : waysOf(row, llm, factor)
   if (ways === null) return null
-  const { tokens: usage, modalities, served } = llm.usage
-  const { total, parts } = linesOf({ usage, modalities, served, factor }, withTools(table, row, served, llm.arrivedAt))
+  const tools = dearestOf(ways.row.tools.rates)
+  const { total, parts } = linesOf({ usage, modalities, served, factor }, row)
   const inputTokens = usage === null ? 0 : tokensOf(usage, 'input')
   let most = total ?? zero
   for (const { name, units, amount } of parts) {
     const direction = amount === null ? directionOf(name) : null
     if (direction === null) continue
-    const rate = dearestIn(ways, direction, inputTokens)
+    const rate = (name.startsWith('tools.') ? tools[direction] : null) ?? dearestIn(ways, direction, inputTokens)
     if (rate === null) return null
     most = add(most, times(timesCount(rate, units), times(ways.factor, factor)))
   }

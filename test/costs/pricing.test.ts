@@ -298,6 +298,7 @@ t.test('what a request may have cost whose tokens have no price', async (t) => {
         each: { file_search: 1 },
       },
       lean: { cache_read: 1 },
+      drawing: { input: 1, output: 4, tools: { input: 8, output: 30 } },
     },
   })
   const nothing = { tier: null, speed: null, region: null, counts: {}, tools: null, statedCost: null }
@@ -323,6 +324,9 @@ t.test('what a request may have cost whose tokens have no price', async (t) => {
   t.strictSame(told({ ...tokens({ output: 10 }), served: { ...nothing, tier: 'odd' } }, { service_tier: 'scale' }), [0, 3_120_000])
   const tools = { usage: { ...noTokens, output: 10 }, modalities: [] }
   t.strictSame(told({ ...tokens({ output: 10 }), served: { ...nothing, tools } }), [1_500_000, 1_560_000], 'and what tools made')
+  const read = { usage: { ...noTokens, cache_read: 10 }, modalities: [] }
+  const drawn = { ...tokens({ cache_read: 10 }), served: { ...nothing, tools: read } }
+  t.strictSame(told(drawn, {}, 'drawing'), [1_500_000, 1_620_000], 'at the prices of tools, where they have some')
   t.strictSame(told({ tokens: null, served: { ...nothing, counts: { image: 2 } } }), [0, 0])
   t.strictSame(told(tokens({}), {}, 'lean'), [0, null], 'nobody knows')
   t.strictSame(told(tokens({}), {}, 'unknown'), [0, null])
