@@ -140,14 +140,14 @@ function addTieredPricing (entry: JsonObject, common: Written, at: Place): void 
  */
 function sheetOf (written: Written, thresholds: Iterable<number>, inclusive: boolean, common?: Rates): Sheet {
   const base = withKinds(written.get(0) ?? new Map<string, Decimal>(), common)
-  const isSame = sameReasoning(base)
+  const asOutput = sameReasoning(base)
   const sizes = [...new Set(thresholds)].filter((size) => size > 0).sort((a, b) => a - b)
   const above = sizes.map((inputTokens): Step => {
     const own = written.get(inputTokens) ?? new Map<string, Decimal>()
     const rates = own.size === 0 || own.has('input') ? withKinds(own, base) : new Map([...base, ...own])
-    return { inputTokens, inclusive, rates: withReasoning(rates, isSame) }
+    return { inputTokens, inclusive, rates: withReasoning(rates, asOutput) }
   })
-  return { rates: withReasoning(base, isSame), above }
+  return { rates: withReasoning(base, asOutput), above }
 }
 
 /** Reasoning is output, at the price of output, unless the entry has another price. */
@@ -156,9 +156,9 @@ function sameReasoning (base: Rates): boolean {
   return own === undefined || isSame(own, base.get('output'))
 }
 
-function withReasoning (rates: ReadonlyMap<string, Decimal>, isSame: boolean): Rates {
+function withReasoning (rates: ReadonlyMap<string, Decimal>, asOutput: boolean): Rates {
   const output = rates.get('output')
-  return !isSame || rates.has('reasoning') || output === undefined ? rates : new Map([...rates, ['reasoning', output]])
+  return !asOutput || rates.has('reasoning') || output === undefined ? rates : new Map([...rates, ['reasoning', output]])
 }
 
 /** `fast` is a speed; the others are regions. */
