@@ -103,10 +103,10 @@ function endsElsewhere (line: string, length: number): boolean {
 
 /**
  * Rack, and some servers in Java and Rust, find a name in other headers, too, or in the text of a file's name; Rack 3 takes a part's id or
- * type for it behind a disposition of more than 1.5 KB.
+ * type for it behind a disposition of more than 1.5 KB. One may stand in what another begins with: `name=; name=model`.
  */
 function namesIn (head: string): string[] {
-  const found = head.matchAll(/(?:(?<!file)name[ \t]*=|^content-(?:id|type):)\W*([\w[\].-]*)/gim)
+  const found = head.matchAll(/(?:(?<!file)name[ \t]*=|^content-(?:id|type):)(?=\W*([\w[\].-]*))/gim)
   return Array.from(found, ([, name = '']) => name)
 }
 

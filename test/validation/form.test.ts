@@ -130,9 +130,11 @@ t.test('a form that two readers could read differently is refused', async (t) =>
     ].map((line): (typeof cases)[number] => [
       line, part(`${line}\r\nContent-Disposition: form-data; name="x"`), /a field could be read as .*model/,
     ]),
-    ...['a; name=model', 'a\\"; name=\\"model', '\'; name=[model]; y=\''].map((file): (typeof cases)[number] => [
+    ...['a; name=model', 'a name=; name=model', 'a\\"; name=\\"model', '\'; name=[model]; y=\''].map((file): (typeof cases)[number] => [
       `a name in the file name ${file}`, part(`Content-Disposition: form-data; name="x"; filename="${file}"`), /a field could be read as model/,
     ]),
+    ['a name behind an empty one in FILENAME', part('Content-Disposition: form-data; name="x"; FILENAME="name=; name=model"'), /read as model/],
+    ['a name behind an empty one before the own one', part('Content-Disposition: form-data; filename="name=;name=model;"; name="x"'), /read as model/],
     ['a name in a file name before the own one', part('Content-Disposition: form-data; filename="a name=model"; name="x"'), /read as model/],
     ['a name behind a bare quote', part('Content-Disposition: form-data; name="x"; filename="6" name=model"'), /no plain name/],
     ['a control character in a file name', part('Content-Disposition: form-data; name="x"; filename="a\0"'), /no plain name/],
