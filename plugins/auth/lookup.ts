@@ -7,8 +7,10 @@ import { checkLimits } from './check-limits.js'
 import type { LookupKey } from './options.js'
 
 /** Other names for what ends a key: unread, it would never end. */
-const endings: ReadonlyArray<[keyof LookupKey, RegExp]> = [
-  ['expiresAt', /^(?:exp$|expir|valid_?until|not_?after)/i], ['disabled', /^(?:is_?)?(?:disable|revoked|blocked|suspended)/i],
+const endings: ReadonlyArray<[keyof LookupKey, RegExp, (value: unknown) => boolean]> = [
+  ['expiresAt', /^(?:exp$|expir|valid_?until|not_?after)/i, says],
+  ['disabled', /^(?:is_?)?(?:disabled?|revoked|blocked|suspended)(?:_?(?:at|by|on|since|until|date|time|reason))?$/i, says],
+  ['disabled', /^(?:is_?)?(?:enabled|active)$/i, (value) => value === false || value === 0],
 ]
 
 /**
@@ -23,8 +25,8 @@ export function toKey (found: LookupKey | null | undefined): Key | null {
   if (typeof group !== 'string') throw new OptionError('lookup().group', 'must be a string')
   // Rows of some libraries have their columns in the prototype.
   const names = [found, Object(Object.getPrototypeOf(found))].flatMap((part) => Object.getOwnPropertyNames(part))
-  for (const [field, alike] of endings) {
-    const unread = found[field] === undefined && names.find((name) => alike.test(name) && says(Reflect.get(found, name)))
+  for (const [field, alike, ends] of endings) {
+    const unread = found[field] === undefined && names.find((name) => alike.test(name) && ends(Reflect.get(found, name)))
     if (unread) throw new OptionError(`lookup().${unread}`, `is not read: give ${field}`)
   }
   const time = expiresAt === undefined || expiresAt === null ? null : Number(expiresAt)

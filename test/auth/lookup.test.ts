@@ -111,6 +111,12 @@ t.test('a host\'s lookup that says nothing clear opens nothing', async (t) => {
     ],
     'a row without a prototype': [Object.assign(Object.create(null), { id: 'a', group: 'chat' }), 200],
     'another name for disabled': [{ id: 'a', group: 'chat', expiresAt: null, revoked_at: new Date(0) }, 503],
+    'the opposite of disabled': [{ id: 'a', group: 'chat', enabled: false }, 503],
+    'the opposite of disabled as a number': [{ id: 'a', group: 'chat', is_active: 0 }, 503],
+    'the opposite of disabled, and all is well': [{ id: 'a', group: 'chat', isActive: true, enabled: null, active: 1 }, 200],
+    'columns that only begin alike': [
+      { id: 'a', group: 'chat', disabled_tools: [], blocked_models: 'm', disableLogs: true, suspended_uses: 2, activeUsers: 0 }, 200,
+    ],
     'another name for disabled, and disabled itself': [{ id: 'a', group: 'chat', is_disabled: 1, disabled: 1 }, 401],
   }
   const log: string[] = []
