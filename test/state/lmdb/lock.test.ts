@@ -89,12 +89,16 @@ t.test('whoever opens a file or writes it waits for whoever has its lock', async
   }
 })
 
-/** What a user who may not write all files is told. The folder is anybody's. */
+/**
+ * What a user who may not write all files is told. The folder is anybody's. All code is loaded before, by another state: a checkout may be
+ * where others may not read.
+ */
 const asNobody = `
-  import 'lmdb'
   import { openState } from '${new URL('../../../dist/plugins/state/index.js', import.meta.url).href}'
+  const [, own, path] = process.argv
+  await (await openState({ engine: 'lmdb', path: own })).close()
   if (process.getuid() === 0) process.setuid(65534)
-  await openState({ engine: 'lmdb', path: process.argv[1] }).catch(({ message }) => process.stdout.write(message))`
+  await openState({ engine: 'lmdb', path }).catch(({ message }) => process.stdout.write(message))`
 
 t.test('a file that another user made, and that cannot be written, is named, and does not end the process', async (t) => {
   const path = mkdtempSync(join(tmpdir(), 'llm-gateway-lock-'))
@@ -105,8 +109,9 @@ t.test('a file that another user made, and that cannot be written, is named, and
   const files = readdirSync(path)
   t.equal(files.length, 8)
   for (const file of files) chmodSync(join(path, file), 0o666)
+  const own = join(t.testdir({}), 'own')
   const toldIn = async (): Promise<string> => {
-    const child = run(t, ['--input-type=module', '--eval', asNobody, path])
+    const child = run(t, ['--input-type=module', '--eval', asNobody, own, path])
     let told = ''
     for await (const part of Object(child.stdout)) told += String(part)
     return told
