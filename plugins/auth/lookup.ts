@@ -8,10 +8,14 @@ import type { LookupKey } from './options.js'
 
 /** Other names for what ends a key: unread, it would never end. */
 const endings: ReadonlyArray<[keyof LookupKey, RegExp, (value: unknown) => boolean]> = [
-  ['expiresAt', /^(?:exp$|expir|valid_?until|not_?after)/i, says],
-  ['disabled', /^(?:is_?)?(?:disabled?|revoked|blocked|suspended)(?:_?(?:at|by|on|since|until|date|time|reason))?$/i, says],
+  ['expiresAt', named('exp|expire[sd]?|expiry|expiration|valid_?until|not_?after'), says],
+  ['disabled', named('disabled?|revoked|blocked|suspended'), says],
   ['disabled', /^(?:is_?)?(?:enabled|active)$/i, (value) => value === false || value === 0],
 ]
+
+function named (words: string): RegExp {
+  return new RegExp(`^(?:is_?)?(?:${words})(?:_?(?:at|by|in|on|since|until|date|time|reason))?$`, 'i')
+}
 
 /**
  * A row of the host's table as a key; null if it found none. Throws `LLM_GATEWAY_OPTION` naming the field: an expiry that

@@ -104,6 +104,7 @@ t.test('a host\'s lookup that says nothing clear opens nothing', async (t) => {
     'an expiry as a column has it': [{ id: 'a', group: 'chat', expires_at: new Date(0) }, 503],
     'an expiry as a token has it': [{ id: 'a', group: 'chat', exp: 1, disabled: false }, 503],
     'a column of expiries without one': [{ id: 'a', group: 'chat', expires_at: null, expired: false, experiment: 'x' }, 200],
+    'a column about expiries': [{ id: 'a', group: 'chat', expiry_notified: true, expiration_policy: 'none' }, 200],
     'a column of expiries, and none meant': [{ id: 'a', group: 'chat', expires_at: new Date(0), expiresAt: null }, 200],
     'a row whose columns are in its prototype': [Object.create({ id: 'a', group: 'chat', get expiry () { return '2020-01-01' } }), 503],
     'a row with methods': [
