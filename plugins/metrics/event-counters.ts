@@ -42,6 +42,7 @@ export function lossCounters (store: MetricStore): Reported<'ledgerFailed' | 'se
     logDropped: counting(store, 'log_lines_dropped_total'),
   }
 }
+
 /** Counters whose labels follow from the configuration, so that they can start at 0. */
 export function configuredCounters (store: MetricStore): Reported<
   'upstreamAttempted' | 'failedOver' | 'limitRejected' | 'budgetReached' | 'expect'
