@@ -10,8 +10,8 @@ const isThread = (path) => path.endsWith('-thread.js')
 
 const isEntry = (path) => isThread(path) || path === 'plugins/state/index.js' || folderOf(path) === undefined
 
-/** The folder that makes one file, such as `plugins/auth`; undefined for a module of no such folder. */
-const folderOf = (path) => /^(?:plugins\/[^/]+|bin\/(?:conformance|keys|sums|usage))(?=\/)/.exec(path)?.[0]
+/** The folder that makes one file, such as `plugins/auth`; undefined for a module of no such folder, and for the kit's help. */
+const folderOf = (path) => /^(?:plugins\/[^/]+|bin\/(?:conformance(?!\/help\.)|keys|sums|usage))(?=\/)/.exec(path)?.[0]
 
 /** The file, without its suffix, that a module is put into. A thread's file is beside the bundle that starts it. */
 function placeOf (path) {
