@@ -4,7 +4,7 @@ import { Backlog, type BacklogOptions } from './backlog.js'
 import type { Lease } from './lease.js'
 import { LastKnown } from './last-known.js'
 
-const defaults: BacklogOptions = { maxWaiting: 10_000, retryMs: 250 }
+const defaults: BacklogOptions = { maxWaiting: 10_000, retryMs: 100 }
 
 /**
  * This process's side of a store: settlements and notes that wait for it, the lease of an outage, and what was last known of it. Shared by

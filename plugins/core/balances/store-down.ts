@@ -27,7 +27,7 @@ export function reasonOf (error: Error): string {
 }
 
 /** After this many refusals a settlement is given up, or it would be tried for ever. */
-export const maxRefusals = 20
+export const maxRefusals = 50
 
 export function isRefused (error: unknown): boolean {
   return error instanceof StoreDownError && error.refused

@@ -5,7 +5,7 @@ import type { LostListener, SettledListener } from '../../core/balances/types.js
 import type { Balances, Ledger, LedgerRecord } from '../types.js'
 
 const atOnce = 100
-const retryMs = 250
+const retryMs = 100
 
 /** Hear the result of each settlement. */
 export interface RecoveryListeners {
