@@ -6,7 +6,8 @@ import { PriceTable } from './price-table.js'
 import { readFactor } from './read-row.js'
 
 /** Prices of a million tokens of each leaf; of a kind of content, by default that of its leaf. */
-type RateOptions = Readonly<Partial<Record<keyof TokenUsage | `${'input' | 'output'}_${'audio' | 'image' | 'video'}`, number>>>
+type RateOptions = Readonly<Partial<Record<
+  keyof TokenUsage | `${'input' | 'cache_read' | 'output'}_${'audio' | 'image' | 'video'}`, number>>>
 
 interface SheetOptions extends RateOptions {
   /** All prices of a request with more tokens of input; `inclusive`: as many or more. @defaultValue none */

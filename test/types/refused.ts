@@ -3,7 +3,8 @@
  * beside them is not.
  */
 import type {
-  AuthOptions, GroupOptions, KeyOptions, LlmGatewayOptions, ModelGateway, ModelRequest, PoolOptions, UpstreamOptions, ValidationOptions,
+  AuthOptions, GroupOptions, KeyOptions, LlmGatewayOptions, ModelGateway, ModelRequest, PoolOptions, PriceOptions, UpstreamOptions,
+  ValidationOptions,
 } from '../../plugins/index.js'
 import type { StateConfig } from '../../plugins/state/index.js'
 
@@ -34,6 +35,12 @@ export const states: StateConfig[] = [
   { engine: 'redis' },
   // @ts-expect-error: an address that nobody reads
   { engine: 'lmdb', url: 'redis://127.0.0.1' },
+]
+
+export const prices: PriceOptions[] = [
+  { input: 1, input_audio: 2, cache_read: 0.1, cache_read_audio: 0.2, output_video: 3, tools: { cache_read_image: 0.4 } },
+  // @ts-expect-error: a kind of content that has no price of its own
+  { cache_read_text: 0.1 },
 ]
 
 export const upstreams: UpstreamOptions[] = [
