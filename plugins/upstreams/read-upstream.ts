@@ -1,5 +1,6 @@
 import { checkChoice, checkNames, checkOptions, checkWholeName, missingText, OptionError } from '../core/config/options.js'
 import type { Header, Secret, Upstream } from '../core/upstream/upstream.js'
+import { lengthBeforeVersions } from '../core/url/segments.js'
 import { addressProblem } from '../core/url/upstream-address.js'
 import { credentialHeaders, protocolNames } from '../protocols/index.js'
 import type { UpstreamOptions } from './options.js'
@@ -51,8 +52,8 @@ function readUpstream (name: string, options: UpstreamOptions): Upstream {
 }
 
 function basePath (pathname: string, path: string): string {
-  const base = pathname.replaceAll('%7Bmodel%7D', '{model}')
-  return path === 'verbatim' ? base.replace(/\/+$/, '') : base.replace(/(?:\/(?:v1|v1beta|v1alpha))?\/*$/, '')
+  const base = pathname.replaceAll('%7Bmodel%7D', '{model}').replace(/\/+$/, '')
+  return path === 'verbatim' ? base : base.slice(0, lengthBeforeVersions(base))
 }
 
 function readQuery (at: string, query: Readonly<Record<string, unknown>>): string {

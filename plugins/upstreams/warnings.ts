@@ -1,6 +1,6 @@
 import { BlockList, isIP } from 'node:net'
 import { readPlainFileNow } from '../core/config/plain-file.js'
-import { segmentsOf } from '../core/url/segments.js'
+import { beforeVersions, segmentsOf } from '../core/url/segments.js'
 import type { UpstreamOptions } from './options.js'
 import { isSecret } from './secret.js'
 
@@ -22,8 +22,6 @@ function fileWarning ({ credential }: UpstreamOptions): string | null {
 
 /** `v4`, `v1beta1`: what providers call their versions. */
 const version = /^v\d+(?:[a-z]+\d*)?$/
-/** Versions that are dropped at the end of a base, because the gateway puts them behind it itself. */
-const ours = /^(?:v1|v1beta|v1alpha)$/
 
 const near = new BlockList()
 for (const [network, bits] of [
@@ -49,9 +47,7 @@ function plaintextWarning ({ url }: UpstreamOptions): string | null {
 /** The base contains a version of its own, and another one would be put behind it. */
 function versionWarning ({ url, path }: UpstreamOptions): string | null {
   if (path !== undefined) return null
-  const segments = segmentsOf(new URL(url).pathname)
-  const last = segments.at(-1) ?? ''
-  const own = segments.find((segment, i) => version.test(segment) && segment !== 'v1' && !(i === segments.length - 1 && ours.test(last)))
+  const own = segmentsOf(beforeVersions(new URL(url).pathname)).find((segment) => version.test(segment) && segment !== 'v1')
   if (own === undefined) return null
   return `url holds ${own}, which looks like a version, and another one is put behind it: say path: verbatim where the provider has none ` +
     'there, or path: canonical'

@@ -15,6 +15,8 @@ t.test('an upstream address is read once, without the version that callers bring
     ['http://127.0.0.1:11434/api/v1', 'http://127.0.0.1:11434', '/api'],
     ['https://api.example/openai/v1/', 'https://api.example', '/openai'],
     ['https://api.example/v10', 'https://api.example', '/v10'],
+    ['https://api.example/v1/v1/', 'https://api.example', ''],
+    ['https://relay.example/https://api.example/v1', 'https://relay.example', '/https://api.example'],
   ]
   for (const [url, origin, basePath] of cases) {
     t.match(readUpstreams({ u: { url } }).get('u'), { name: 'u', origin, basePath, account: 'u', forwards: false }, url)
