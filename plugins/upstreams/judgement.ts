@@ -1,6 +1,7 @@
 import { unescape } from 'node:querystring'
 import { GatewayError } from '../core/errors/gateway-error.js'
 import type { ModelCall } from '../core/call/model-call.js'
+import { redirections } from '../core/call/outcome.js'
 import { mayNameAccount, namesAccount, namesRequest, waitMsOf } from '../protocols/refusals.js'
 import type { Failure, KeptReply } from '../core/upstream/upstream.js'
 
@@ -27,8 +28,6 @@ export interface Judgement {
 }
 
 const busy: ReadonlySet<number> = new Set([429, 503, 529])
-/** Nothing is done at this address, as where nobody listens. */
-const redirections: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
 const nothing = { cause: null, blames: null, waitMs: null }
 
 export const well: Judgement = { ...nothing, result: 'ok' }

@@ -1,12 +1,14 @@
 import type { ModelCall } from './model-call.js'
 import type { Outcome } from '../types.js'
 
-/** Replies that are no fault of the caller: the provider has moved, or refuses the gateway's credential or account. */
-const moved: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
+/** Nothing is done at this address, as where nobody listens. */
+export const redirections: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
+/** The provider refuses the gateway's credential or account. */
 const unpaid: ReadonlySet<number> = new Set([401, 402])
 
+/** No fault of the caller. */
 function isUpstreamsFault ({ upstreamReply: { status }, auth: { key }, routing }: ModelCall): boolean {
-  if (status >= 500 || moved.has(status)) return true
+  if (status >= 500 || redirections.has(status)) return true
   // Without auth, the mount sends the caller's own key on.
   return unpaid.has(status) && key !== null && !routing.forwardsSecret
 }
