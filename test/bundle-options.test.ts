@@ -22,6 +22,7 @@ t.test('a wrong option is told by the name that it has in the bundle', async (t)
     [{ costs: { header: 'yes' } }, 'option costs.header must be a boolean'],
     [{ costs: { header: true } }, 'option costs.header needs prices'],
     [{ prices: { models: {} }, costs: { header: true } }, 'option costs.header needs prices'],
+    [{ usage: { includeusage: false } }, 'option usage.includeusage is not known; did you mean includeUsage?'],
     [{ routes: 'false' }, 'option llmGateway.routes must be a boolean'],
     [{ upstreams: { notes: { url: 'https://models.example', query: 1 } } }, 'option upstreams.notes.query must be an object'],
   ]

@@ -15,8 +15,8 @@ export type MayAsk = (upstream: string | null) => boolean
 
 /** Throws `LLM_GATEWAY_OPTION`. */
 export function readOptions (options: UsageOptions): MayAsk {
-  const { includeUsage = true, ...unknown } = options
-  checkOptions('usage', unknown, {})
+  checkOptions('usage', options, { anything: ['includeUsage'] })
+  const { includeUsage = true } = options
   if (typeof includeUsage === 'boolean') return () => includeUsage
   if (!isObject(includeUsage)) throw new OptionError('usage.includeUsage', 'must be a boolean, or one for each upstream name')
   for (const [name, value] of Object.entries(includeUsage)) {
