@@ -4,7 +4,7 @@ import type { ModelCall } from '../core/call/model-call.js'
 import { ratesFor } from './bill.js'
 import { add, isLess, one, times, timesCount, zero, type Decimal } from '../core/money/decimal.js'
 import { kindRates, type PriceRow, type Rates, type Sheet } from './price-row.js'
-import { isObject, plainText, type JsonObject } from '../core/body/json-object.js'
+import { isObject, plainText, valueAt, type JsonObject } from '../core/body/json-object.js'
 import type { ServedRules, ToldAt } from '../protocols/served-rules.js'
 
 /** How the request asks to be served, in each spelling; empty if it does not say, or asks for the common way. */
@@ -16,7 +16,7 @@ interface Asked {
   readonly choices: number
 }
 
-/** No provider gives more answers to one request. A larger number must not count as one, as a server may take it for its own maximum. */
+/** So that costs stay exact. A larger number must not count as one, as a server may take it for its own maximum. */
 const maxChoices = 1_000_000
 const none: readonly never[] = []
 const nothingAsked: Asked = { tiers: none, speeds: none, regions: none, choices: 1 }
@@ -148,9 +148,12 @@ function askedOf (llm: ModelCall): Asked {
 }
 
 function choicesIn (json: JsonObject, { output }: ModelCall['endpoint']): number {
-  const [path] = output?.choices ?? []
-  const choices = path === undefined ? undefined : json[path.join('.')]
-  return typeof choices === 'number' && Number.isInteger(choices) && choices > 1 ? Math.min(choices, maxChoices) : 1
+  let most = 1
+  for (const path of output?.choices ?? none) {
+    const choices = Number(plainText(valueAt(json, path)))
+    if (choices > most) most = Math.min(Math.ceil(choices), maxChoices)
+  }
+  return most
 }
 
 function wordsIn ({ request }: ModelCall, json: JsonObject, { asked, askedBy }: ToldAt, { words }: ServedRules): readonly string[] {

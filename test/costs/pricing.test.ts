@@ -278,6 +278,10 @@ t.test('an estimate is the most that a request can cost', async (t) => {
   t.equal(ask('images', 'pictures', { n: 2 ** 53 }, 1000, 100), 4e13, 'a server may take it for the most that it makes')
   t.equal(ask('images', 'pictures', { n: 'three' }, 1000, 100), 40_000_000)
   t.equal(ask('images', 'pictures', undefined, 1000, 100), 40_000_000)
+  t.equal(ask('images', 'pictures', { n: '1e400' }, 1000, 100), 4e13)
+  for (const json of [{ generationConfig: { candidateCount: 1, candidate_count: '3' } }, { generation_config: { candidateCount: 3 } }]) {
+    t.equal(ask('generate_content.generateContent', 'pictures', json, 1000, 100), 120_000_000, JSON.stringify(json))
+  }
   t.equal(ask('embeddings', 'pictures', undefined, 1000, 0), null)
   t.equal(ask('images', 'either', { n: 3 }, 1000, 100), 120_000_000, 'by the piece, where that is more than its tokens')
   t.equal(ask('images', 'either', {}, 1_000_000, 100), 10_000_200_000)
