@@ -15,8 +15,8 @@ import { isObject, valueAt, type JsonObject } from '../core/body/json-object.js'
 import { readFactor, readPrice } from './read-row.js'
 
 /** Highest plausible price of a token. */
-const maxPerToken = { units: 1n, places: 2 }
-const maxEach = { units: 1_000n, places: 0 }
+const maxPerToken = { units: 1, places: 2 }
+const maxEach = { units: 1_000, places: 0 }
 /**
  * The list is written by programs, with numbers such as 8.000000000000001e-07: they are read as the same number rounded to so many digits.
  */

@@ -20,7 +20,7 @@ const dollarBounds: Bounds = { perMillion: { units: 10_000, places: 0 }, each: {
 const looseBounds: Bounds = { perMillion: { units: 1e10, places: 0 }, each: { units: 1e9, places: 0 } }
 /** Currencies whose unit is about a dollar. */
 const likeDollars: ReadonlySet<string> = new Set(['USD', 'EUR', 'GBP', 'CHF', 'CAD', 'AUD', 'NZD', 'SGD'])
-const maxFactor: Decimal = { units: 100n, places: 0 }
+const maxFactor: Decimal = { units: 100, places: 0 }
 /** A number in a JSON or YAML text is exact up to so many digits. */
 const exactDigits = 15
 const millionPlaces = 6
