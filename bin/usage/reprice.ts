@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { one, readDecimal } from '../../plugins/core/money/decimal.js'
 import { leaves, leafTokens } from '../../plugins/core/call/measures.js'
 import { priceBill } from '../../plugins/costs/bill.js'
-import type { Match, PriceTable } from '../../plugins/costs/price-table.js'
+import type { PriceTable } from '../../plugins/costs/price-table.js'
 import { matchOf, withTools } from '../../plugins/costs/pricing.js'
 import type { LedgerRecord } from '../../plugins/state/types.js'
 import { isUnpriced } from '../../plugins/state/usage-store/rows.js'
@@ -15,15 +15,11 @@ export function entryOf (record: LedgerRecord): UsageEntry {
   return { requests: 1, tokens: leafTokens(record), charged, cost, currency, unpriced: Number(isUnpriced(costParts)) }
 }
 
-/** The entry for a record's request, at the time at which it started. */
-function matchOfRecord (table: PriceTable, { model, upstreamModel, time, bill }: LedgerRecord): Match | null {
-  return matchOf(table, { reply: bill?.model ?? model, asked: model, alias: upstreamModel ?? null }, bill?.startedAt ?? time)
-}
-
 /** What a record would have cost with other price lists, at the prices of the time at which its request started. Null for nothing. */
 export function repriced (table: PriceTable, record: LedgerRecord): RecordCost | null {
-  const { serviceTier = null, bill } = record
-  const match = matchOfRecord(table, record)
+  const { model, upstreamModel = null, serviceTier = null, time, bill } = record
+  const startedAt = bill?.startedAt ?? time
+  const match = matchOf(table, { reply: bill?.model ?? model, asked: model, alias: upstreamModel }, startedAt)
   const served = {
     tier: serviceTier,
     speed: bill?.speed ?? null,
@@ -34,7 +30,7 @@ export function repriced (table: PriceTable, record: LedgerRecord): RecordCost |
   }
   const usage = leaves.some(({ type }) => record[type] > 0) ? record : null
   const factor = readDecimal(bill?.factor ?? '1') ?? one
-  const row = withTools(table, match?.row ?? null, served, bill?.startedAt ?? record.time)
+  const row = withTools(table, match?.row ?? null, served, startedAt)
   const priced = priceBill({ usage, modalities: kindsOf(bill), served, factor }, row)
   return priced === null ? null : { amount: priced.total, currency: table.currency, unpriced: priced.unpriced }
 }
