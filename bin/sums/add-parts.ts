@@ -22,7 +22,7 @@ export interface ThreadTask {
   readonly question: Question
 }
 
-/** The messages of a thread: that it has read another part, and at its end the sums. */
+/** The last message of a thread. Those before are null, one for each part that it has read. */
 export interface ThreadAnswer {
   /** By file. */
   readonly damaged: ReadonlyMap<string, number>
