@@ -95,7 +95,8 @@ function settle (llm: ModelCall, recorder: Recorder, bindings: Bindings): void {
     routing.visited.active -= 1
     recorder.upstreamAttempted(String(routing.upstream), plainResult(llm))
   }
-  const boundMs = routing.boundMs > 0 || (auth.group?.routes?.length ?? 0) === 0 ? routing.boundMs : poolDefaults.affinityTtlMs
+  const isRouted = (auth.group?.routes?.length ?? 0) > 0
+  const boundMs = routing.boundMs === 0 && isRouted ? poolDefaults.affinityTtlMs : routing.boundMs
   if (boundMs > 0 && routing.upstream !== null) bindings.keep(llm, routing.upstream, boundMs)
 }
 
