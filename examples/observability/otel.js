@@ -1,7 +1,7 @@
 /**
  * Traces and metrics over OTLP/HTTP: `node --import ./otel.js app.js`. Endpoint: OTEL_EXPORTER_OTLP_ENDPOINT, name: OTEL_SERVICE_NAME.
  */
-import { metrics } from '@opentelemetry/api'
+import { diag, DiagConsoleLogger, DiagLogLevel, metrics } from '@opentelemetry/api'
 import { OTLPMetricExporter } from '@opentelemetry/exporter-metrics-otlp-http'
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http'
 import { registerInstrumentations } from '@opentelemetry/instrumentation'
@@ -11,36 +11,43 @@ import { defaultResource, detectResources, envDetector, resourceFromAttributes, 
 import { MeterProvider, PeriodicExportingMetricReader } from '@opentelemetry/sdk-metrics'
 import { BatchSpanProcessor, NodeTracerProvider } from '@opentelemetry/sdk-trace-node'
 
-// Each process counts by itself: without an id of its own, a store takes two of them for one counter that goes up and down.
-const resource = defaultResource()
-  .merge(resourceFromAttributes({ 'service.name': 'llm-gateway' }))
-  .merge(detectResources({ detectors: [serviceInstanceIdDetector, envDetector] }))
+if (process.env.OTEL_SDK_DISABLED !== 'true') start()
 
-const { OTEL_METRIC_EXPORT_INTERVAL = '15000' } = process.env
-const exportIntervalMillis = Number(OTEL_METRIC_EXPORT_INTERVAL)
+function start () {
+  // An SDK tells failed exports to this logger alone, and has none by default.
+  diag.setLogger(new DiagConsoleLogger(), DiagLogLevel.ERROR)
 
-const meters = new MeterProvider({
-  resource,
-  readers: [new PeriodicExportingMetricReader({
-    exporter: new OTLPMetricExporter(),
-    exportIntervalMillis,
-    exportTimeoutMillis: exportIntervalMillis,
-  })],
-})
-metrics.setGlobalMeterProvider(meters)
+  // Each process counts by itself: without an id of its own, a store takes two of them for one counter that goes up and down.
+  const resource = defaultResource()
+    .merge(resourceFromAttributes({ 'service.name': 'llm-gateway' }))
+    .merge(detectResources({ detectors: [serviceInstanceIdDetector, envDetector] }))
 
-const tracers = new NodeTracerProvider({ resource, spanProcessors: [new BatchSpanProcessor(new OTLPTraceExporter())] })
-tracers.register()
+  const { OTEL_METRIC_EXPORT_INTERVAL = '15000' } = process.env
+  const exportIntervalMillis = Number(OTEL_METRIC_EXPORT_INTERVAL)
 
-registerInstrumentations({
-  instrumentations: [
-    // A key in a caller's URL must not become an attribute.
-    new HttpInstrumentation({ redactedQueryParamsServer: ['key'] }),
-    new UndiciInstrumentation(),
-  ],
-})
+  const meters = new MeterProvider({
+    resource,
+    readers: [new PeriodicExportingMetricReader({
+      exporter: new OTLPMetricExporter(),
+      exportIntervalMillis,
+      exportTimeoutMillis: exportIntervalMillis,
+    })],
+  })
+  metrics.setGlobalMeterProvider(meters)
 
-// What an app that closes has not sent yet.
-process.once('beforeExit', async () => {
-  await Promise.allSettled([meters.shutdown(), tracers.shutdown()])
-})
+  const tracers = new NodeTracerProvider({ resource, spanProcessors: [new BatchSpanProcessor(new OTLPTraceExporter())] })
+  tracers.register()
+
+  registerInstrumentations({
+    instrumentations: [
+      // A key in a caller's URL must not become an attribute.
+      new HttpInstrumentation({ redactedQueryParamsServer: ['key'] }),
+      new UndiciInstrumentation(),
+    ],
+  })
+
+  // What an app that closes has not sent yet.
+  process.once('beforeExit', async () => {
+    await Promise.allSettled([meters.shutdown(), tracers.shutdown()])
+  })
+}

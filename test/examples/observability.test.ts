@@ -2,9 +2,6 @@ import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { parse } from 'yaml'
 import { catalogue, prefix } from '../../plugins/metrics/catalogue.js'
-import { launch, program, until } from '../helpers/launch.js'
-import { startUpstream } from '../helpers/upstream.js'
-import { startReceiver, totalOf, type ReceivedSpan } from '../metrics/otlp-receiver.js'
 import { namesOf, undeclared } from '../metrics/promql.js'
 import { needs, promtool } from '../metrics/programs.js'
 
@@ -149,67 +146,4 @@ t.test('every panel says what it shows, has a place of its own and an id of its 
   t.strictSame(clashes, [])
   const ids = JSON.parse(file('dashboard.json')).panels.map(({ id }: { id: number }) => id)
   t.equal(new Set(ids).size, ids.length)
-})
-
-t.test('otel.js: traces and metrics of an app reach a collector', async (t) => {
-  const [upstream, collector] = await Promise.all([startUpstream(t), startReceiver(t)])
-  const script = (name: string): string => new URL(`../${name}`, folder).pathname
-  const child = launch(t, '--import', [script('observability/otel.js'), script('prometheus/app.js')], {
-    UPSTREAM_URL: upstream.url,
-    UPSTREAM_KEY: 'provider-key',
-    GATEWAY_KEY: 'my-key-0123456789',
-    PORT: '0',
-    OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
-    OTEL_METRIC_EXPORT_INTERVAL: '250',
-    OTEL_BSP_SCHEDULE_DELAY: '50',
-  })
-  const [, origin = ''] = await until(child.out, /^listening on (.*)$/)
-  const traceId = '0af7651916cd43dd8448eb211c80319c'
-  const reply = await fetch(`${origin}/v1/chat/completions`, {
-    method: 'POST',
-    headers: {
-      authorization: 'Bearer my-key-0123456789', 'content-type': 'application/json', traceparent: `00-${traceId}-b7ad6b7169203331-01`,
-    },
-    body: '{"model":"gpt-5","messages":[{"role":"user","content":"hi"}]}',
-  })
-  t.equal(reply.status, 200, await reply.text())
-  const seen = await upstream.requests.next()
-
-  const chain: ReceivedSpan[] = []
-  while (chain.length < 3) chain.push(...(await collector.spans.next()).filter((span) => span.traceId === traceId))
-  const [server, ours, client] = ['instrumentation-http', 'fastify-llm-gateway', 'instrumentation-undici'].map(
-    (scope) => chain.find((span) => span.scope.endsWith(scope))
-  )
-  t.equal(server?.parentSpanId, 'b7ad6b7169203331', 'the caller, then the server')
-  t.match(ours, { name: 'chat gpt-5', parentSpanId: server?.spanId })
-  t.equal(client?.parentSpanId, ours?.spanId)
-  t.equal(seen.headers.traceparent, `00-${traceId}-${client?.spanId}-01`, 'and the upstream goes on')
-
-  let metrics = await collector.metrics.next()
-  while (totalOf(metrics, 'llm_gateway.requests') === 0) metrics = await collector.metrics.next()
-  t.equal(totalOf(metrics, 'llm_gateway.tokens'), 170)
-  t.equal(totalOf(metrics, 'gen_ai.client.token.usage'), 2, 'input and output')
-})
-
-t.test('otel.js: each process of a gateway has an id of its own, and the name that the environment gives it', async (t) => {
-  const collector = await startReceiver(t)
-  const config = [
-    'listen: { port: 0, workers: 2 }',
-    'state: { engine: lmdb, path: ./state }',
-    'upstreams: { demo: { simulate: true } }',
-    'groups: { chat: { protocols: [chat_completions] } }',
-    'keys: [{ id: dev, group: chat, secret: my-key-0123456789 }]',
-  ].join('\n')
-  const home = t.testdir({ 'gateway.yaml': config })
-  const script = new URL('otel.js', folder).pathname
-  launch(t, '--import', [script, program, 'start', '--config', 'gateway.yaml'], {
-    OTEL_SERVICE_NAME: 'my-gateway', OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_METRIC_EXPORT_INTERVAL: '250',
-  }, home)
-  const ids = new Set<string>()
-  while (ids.size < 2) {
-    const { 'service.name': name, 'service.instance.id': id } = await collector.processes.next()
-    t.equal(name, 'my-gateway')
-    ids.add(String(id))
-  }
-  t.notOk(ids.has('undefined'))
 })
