@@ -110,8 +110,12 @@ t.test('the values of the chart fit their schema, and mistakes do not', async (t
 })
 
 /** What the chart makes, by kind, the configuration in it as data. */
-function rendered (set: readonly string[] = []): { status: number | null, stderr: string, made: Record<string, Record<string, unknown>> } {
-  const args = ['template', 'llm-gateway', chart, ...set.flatMap((each) => ['--set', each])]
+function rendered (set: readonly string[] = [], release = 'llm-gateway'): {
+  status: number | null
+  stderr: string
+  made: Record<string, Record<string, unknown>>
+} {
+  const args = ['template', release, chart, ...set.flatMap((each) => ['--set', each])]
   const { status, stdout, stderr } = spawnSync('helm', args, { encoding: 'utf8' })
   const made = parseAllDocuments(stdout).map((document) => document.toJS()).filter((each) => each !== null)
   return { status, stderr, made: Object.fromEntries(made.map((each) => [each.kind, comparable(each)])) }
@@ -135,4 +139,13 @@ t.test('helm makes the manifests of the chart', needs('helm'), async (t) => {
   })
   t.notOk('ServiceMonitor' in made)
   t.match(rendered(['replicas.min=none']), { status: 1, stderr: /replicas.*min/s })
+})
+
+t.test('what helm is told stays text, and a monitor has the labels by which it is selected', needs('helm'), async (t) => {
+  const { made } = rendered(['serviceMonitor.labels.release=monitoring', 'config.metrics.path=/{metrics}'], 'true')
+  for (const [kind, { metadata }] of Object.entries(made)) {
+    t.match(metadata, { name: 'true', labels: { 'app.kubernetes.io/instance': 'true' } }, kind)
+  }
+  t.match(made['ServiceMonitor'], { metadata: { labels: { release: 'monitoring' } }, spec: { endpoints: [{ path: '/{metrics}' }] } })
+  t.match(made['HorizontalPodAutoscaler'], { spec: { scaleTargetRef: { name: 'true' } } })
 })
