@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { clientAddsTrace } from '../core/telemetry/outgoing-trace.js'
 import { carriesCredential, overrides, tellsOtherBody } from '../core/door/carriers.js'
-import { credentialHeaders, frontHeaders, gatewayHeaders, signInHeaders } from '../protocols/index.js'
+import { frontHeaders } from '../protocols/index.js'
 import type { ModelCall } from '../core/call/model-call.js'
 import type { Call, Header } from '../core/upstream/upstream.js'
 import { listedIn } from './connection-header.js'
@@ -10,9 +10,6 @@ import { seal, type MarkedHeaders } from './exchange-context.js'
 // Hop-by-hop headers (RFC 9110 7.6.1); `expect`, which this server has answered; where the caller came from, which is
 // not for third parties; tenant data in baggage; and requests for a part of a reply, whose usage would be in another part.
 const dropped = new Set([
-  ...credentialHeaders,
-  ...signInHeaders,
-  ...gatewayHeaders,
   ...overrides,
   'connection', 'keep-alive', 'proxy-connection', 'te', 'trailer', 'transfer-encoding', 'upgrade', 'http2-settings', 'expect',
   'forwarded', 'x-real-ip', 'baggage', 'range', 'if-range',
@@ -33,7 +30,7 @@ function isDropped (name: string): boolean {
 }
 
 function mustDrop (name: string): boolean {
-  if (dropped.has(name) || frontHeaders.test(name) || tellsOtherBody(name)) return true
+  if (dropped.has(name) || carriesCredential(name) || frontHeaders.test(name) || tellsOtherBody(name)) return true
   return name.includes('_') && mustDrop(name.replaceAll('_', '-'))
 }
 

@@ -1,5 +1,5 @@
 /** Secrets that an upstream was sent, by this request or another one, and that it could repeat. */
-import { carriesCredential } from '../core/door/carriers.js'
+import { holdsSecret } from '../core/door/carriers.js'
 import type { Call, Upstream } from '../core/upstream/upstream.js'
 import { isCarrier } from '../core/url/query.js'
 
@@ -35,7 +35,7 @@ function sent ({ upstream, headers }: Call): string[] {
 
 /** Without its scheme. */
 function inHeader ([name, value]: readonly [string, unknown]): string[] {
-  return carriesCredential(name) ? [String(value).replace(/^\S+ +/, '')] : []
+  return holdsSecret(name) ? [String(value).replace(/^\S+ +/, '')] : []
 }
 
 function inQuery (query: string | undefined): string[] {

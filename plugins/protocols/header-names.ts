@@ -37,17 +37,18 @@ export const frontHeaders = new RegExp(`^(?:${[
   'x-amzn-(?:request|lambda)-context$',
 ].join('|')})`)
 
-/**
- * Headers by which other gateways, as an upstream may be one, take a secret, the name of a stored one, or an address, to which they would
- * send the upstream's credential. Bifrost, Cloudflare AI Gateway, Helicone, LiteLLM, Portkey. An upstream's own
- * `headers` may have them.
- */
+/** Headers by which other gateways, as an upstream may be one, take a secret. An upstream's own `headers` may have them. */
 export const gatewayHeaders: readonly string[] = [
-  'cf-aig-authorization', 'helicone-auth', 'helicone-target-url', 'helicone-openai-api-base', 'x-litellm-api-key', 'x-portkey-api-key',
-  'x-portkey-custom-host', 'x-portkey-config', 'x-portkey-virtual-key', 'x-portkey-provider', 'x-bf-vk', 'cf-aig-byok-alias',
-  'helicone-fallbacks', 'x-portkey-huggingface-base-url', 'x-portkey-azure-foundry-url', 'x-bf-api-key', 'x-bf-api-key-id',
+  'cf-aig-authorization', 'helicone-auth', 'x-litellm-api-key', 'x-portkey-api-key', 'x-portkey-config', 'x-portkey-virtual-key', 'x-bf-vk',
   'x-bf-direct-key',
 ]
+
+/**
+ * Headers by which they take the name of a stored secret, an account, or an address, to which they would send the upstream's credential.
+ * Bifrost, Cloudflare AI Gateway, Helicone, Portkey, which has some for each of its providers.
+ */
+export const gatewayChoices =
+  /^(?:cf-aig-(?:byok-alias|gateway-id)|helicone-(?:target-url|openai-api-base|fallbacks)|x-bf-api-key|x-portkey-(?!trace|span|parent|meta|cache|debug|strict))/
 
 /** Headers by which Azure chooses a model: the image model, and the deployment where several share one address. */
 export const modelHeaders: readonly string[] = ['x-ms-oai-image-generation-deployment', 'azureml-model-deployment']

@@ -198,7 +198,8 @@ t.test('any other error passes as it came, and so does one that is longer than t
   const upstream = await startUpstream(t)
   const short = gatewayOptions('', { upstreams: { main: { url: upstream.url, credential: 'error' } } })
   const none = gatewayOptions('', { upstreams: { main: { url: upstream.url } } })
-  const named = { query: { 'api-version': '2026-10-21' }, headers: { 'openai-organization': 'org-of-ours' } }
+  const headers = { 'openai-organization': 'org-of-ours', 'x-portkey-provider': 'anthropic' }
+  const named = { query: { 'api-version': '2026-10-21' }, headers }
   for (const given of [gatewayOptions('', { upstreams: { main: { url: upstream.url, credential: canary, ...named } } }), short, none]) {
     const app = Fastify()
     t.teardown(() => app.close())
@@ -206,7 +207,7 @@ t.test('any other error passes as it came, and so does one that is longer than t
     const call = {
       method: 'POST', url: '/v1/chat/completions', headers: { authorization: `Bearer ${secret}` }, payload: JSON.parse(chat),
     } as const
-    const packed = gzipSync('{"error":{"message":"org-of-ours: 2026-10-21 has no such model"}}')
+    const packed = gzipSync('{"error":{"message":"anthropic error: org-of-ours: 2026-10-21 has no such model"}}')
     upstream.queue({ status: 429, body: packed, headers: { 'content-encoding': 'gzip', 'retry-after': '3' }, split: [5] })
     const reply = await app.inject(call)
     t.strictSame([reply.statusCode, reply.rawPayload, reply.headers['retry-after']], [429, packed, '3'])

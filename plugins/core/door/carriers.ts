@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { credentialHeaders, gatewayHeaders, signInHeaders } from '../../protocols/index.js'
+import { credentialHeaders, gatewayChoices, gatewayHeaders, signInHeaders } from '../../protocols/index.js'
 
-const carriers = new Set([...credentialHeaders, ...signInHeaders, ...gatewayHeaders])
+const secrets = new Set([...credentialHeaders, ...signInHeaders, ...gatewayHeaders])
 
 /**
  * Headers from which some frameworks take the method or the path, so that the request would not be the one that was decided about. Those of
@@ -15,10 +15,18 @@ export const overrides: readonly string[] = [
 // Headers of this connection (RFC 9110 7.6.1, 7.8; RFC 9113 8.2.2), or answered here (`expect`). undici sends none of them.
 const ofConnection: readonly string[] = ['connection', 'upgrade', 'http2-settings', 'expect', ...overrides]
 
-/** True for a header that may carry a credential, in any case, and also with `_` for `-`, as some servers read it. */
+/** True for a header that may hold a secret, in any case, and also with `_` for `-`, as some servers read it. */
+export function holdsSecret (name: string): boolean {
+  return secrets.has(spelled(name))
+}
+
+/** The same, and for one by which a gateway behind chooses a secret that it has, or where to send one. */
 export function carriesCredential (name: string): boolean {
-  const lower = name.toLowerCase()
-  return carriers.has(lower) || (lower.includes('_') && carriers.has(lower.replaceAll('_', '-')))
+  return holdsSecret(name) || gatewayChoices.test(spelled(name))
+}
+
+function spelled (name: string): string {
+  return name.toLowerCase().replaceAll('_', '-')
 }
 
 /**
