@@ -15,7 +15,7 @@ export async function list (file: string, args: string[], io: Io): Promise<void>
       if (group !== undefined && key.group !== group) continue
       isEmpty = false
       if (json) await io.out(keyLine(key))
-      else keys.push(key)
+      else keys.push(Object.hasOwn(config.groups, key.group) ? key : { ...key, group: `${key.group} (unknown)` })
     }
     // A group that was removed from the configuration may still have keys.
     if (isEmpty && group !== undefined) checkGroup(group, config)

@@ -1,5 +1,5 @@
 /** Finds the caller's credential in the places of its family. Reads the raw headers, because Node joins or drops repeated ones. */
-import type { CredentialSource, Family, HeaderSource } from '../protocols/index.js'
+import type { CredentialSource, Family } from '../protocols/index.js'
 
 type CredentialProblem = 'missing_api_key' | 'malformed_api_key' | 'duplicate_api_key' | 'key_in_query'
 
@@ -21,21 +21,17 @@ export function findCredential (
   let secret: string | null = null
   let conflict = false
   for (const source of credentials) {
-    if (!isRead(source, optional)) continue
+    if (source.optional !== undefined && !optional.has(source.optional)) continue
     const value = source.in === 'query' ? onlyOf(queryKeys) : headerValue(rawHeaders, source.name)
     if (value === undefined) continue
     if (value === null) return 'duplicate_api_key'
-    const given = source.in === 'query' ? value : withoutScheme(value, source)
+    const given = withoutScheme(value, source)
     if (given === '') continue
     if (secret !== null) conflict ||= given !== secret
     else if (given === null || !isWellFormed(given)) return 'malformed_api_key'
     else secret = given
   }
   return secret === null ? 'missing_api_key' : { secret, conflict }
-}
-
-function isRead (source: CredentialSource, optional: ReadonlySet<string>): boolean {
-  return source.in === 'query' || source.optional === undefined || optional.has(source.optional)
 }
 
 /** Undefined for none, null for more than one. */
@@ -55,7 +51,7 @@ function headerValue (rawHeaders: readonly string[], name: string): string | nul
   return value
 }
 
-function withoutScheme (value: string, { scheme }: HeaderSource): string | null {
+function withoutScheme (value: string, { scheme }: CredentialSource): string | null {
   if (scheme === undefined || value === '') return value
   let start = scheme.length
   if (!beginsWith(value, scheme) || (value.length > start && value[start] !== ' ')) return null
@@ -80,11 +76,6 @@ export function isWellFormed (secret: string): boolean {
 }
 
 /** The first place where a family's credential may stand, in words for a 401 message. */
-export function expectedCredential (family: Family): string {
-  return String(family.credentials.map(inWords)[0])
-}
-
-function inWords (source: CredentialSource): string {
-  if (source.in === 'query') return `?${source.name}=KEY`
-  return source.scheme === undefined ? `${source.name}: KEY` : `${source.name}: Bearer KEY`
+export function expectedCredential ({ credentials: [{ name, scheme }] }: Family): string {
+  return scheme === undefined ? `${name}: KEY` : `${name}: Bearer KEY`
 }

@@ -1,4 +1,5 @@
 /** Groups as an operator writes them, checked and put into the shape that requests are decided on. */
+import { isObject } from '../core/body/json-object.js'
 import { checkChoice, checkNames, checkOptions, checkTexts, checkWholeName, OptionError } from '../core/config/options.js'
 import { protocolNames, type ProtocolName } from '../protocols/index.js'
 import { checkLabels } from '../core/config/labels.js'
@@ -70,9 +71,11 @@ function readGroup (id: string, options: GroupOptions): Group {
   const { protocols, upstream = null, routes = [], thirdParty = true, models, limits = {}, onStoreFailure = 'closed', labels } = options
   if (!Array.isArray(protocols)) throw new OptionError(`${at}.protocols`, 'must be a list')
   checkNames(`${at}.protocols`, protocols, protocolNames)
-  if (upstream !== null && !isUpstream(upstream)) throw new OptionError(`${at}.upstream`, 'must be a name, or one for each protocol')
+  if (options.upstream !== undefined && !isUpstream(upstream)) {
+    throw new OptionError(`${at}.upstream`, 'must be a name, or one for each protocol')
+  }
   // A misspelled one would leave its requests without an upstream.
-  if (upstream !== null && typeof upstream === 'object') checkNames(`${at}.upstream`, Object.keys(upstream), protocolNames)
+  if (isObject(upstream)) checkNames(`${at}.upstream`, Object.keys(upstream), protocolNames)
   checkRoutes(`${at}.routes`, routes)
   checkTexts(`${at}.models`, models)
   models?.forEach((name, index) => checkWholeName(`${at}.models[${index}]`, name))
@@ -104,6 +107,6 @@ function checkRoutes (at: string, routes: unknown): void {
 }
 
 function isUpstream (upstream: unknown): boolean {
-  const names: unknown[] = typeof upstream === 'object' ? Object.values(Object(upstream)) : [upstream]
+  const names: unknown[] = isObject(upstream) ? Object.values(upstream) : [upstream]
   return names.every((name) => typeof name === 'string')
 }

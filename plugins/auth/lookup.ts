@@ -10,8 +10,11 @@ import type { LookupKey } from './options.js'
 const endings: ReadonlyArray<[keyof LookupKey, RegExp, (value: unknown) => boolean]> = [
   ['expiresAt', named('exp|expire[sd]?|expiry|expiration|valid_?until|not_?after'), says],
   ['disabled', named('disabled?|revoked|blocked|suspended'), says],
-  ['disabled', /^(?:is_?)?(?:enabled|active)$/i, (value) => value === false || value === 0],
+  ['disabled', /^(?:is_?)?(?:enabled|active)$/i, isOff],
 ]
+
+/** Less, but not nothing, is a time in seconds: in milliseconds it would have been in 1973. */
+const leastMs = 1e11
 
 function named (words: string): RegExp {
   return new RegExp(`^(?:is_?)?(?:${words})(?:_?(?:at|by|in|on|since|until|date|time|reason))?$`, 'i')
@@ -34,12 +37,17 @@ export function toKey (found: LookupKey | null | undefined): Key | null {
     if (unread) throw new OptionError(`lookup().${unread}`, `is not read: give ${field}`)
   }
   const time = expiresAt === undefined || expiresAt === null ? null : Number(expiresAt)
-  if (Number.isNaN(time)) throw new OptionError('lookup().expiresAt', 'must be milliseconds since the epoch')
+  if (time !== null && !(time <= 0 || time > leastMs)) throw new OptionError('lookup().expiresAt', 'must be milliseconds since the epoch')
   if (!isObject(limits)) throw new OptionError('lookup().limits', 'must be an object')
   checkLimits('lookup().limits', limits)
-  const labels = found.labels ?? null
+  const { labels } = found
   checkLabels('lookup().labels', labels ?? {})
   return { id, group, disabled: Boolean(disabled), expiresAt: time, limits, ...labels && { labels } }
+}
+
+/** What databases write for no: a bit of MySQL's is a Buffer of 0, one of PostgreSQL's a text. */
+function isOff (value: unknown): boolean {
+  return /^(?:[0fn\0]|no|off|false)$/i.test(String(value))
 }
 
 /** Neither nothing nor a method. */

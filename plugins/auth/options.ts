@@ -141,6 +141,5 @@ function checkFailures (failures: Partial<FailureOptions>): void {
 }
 
 function optionalNames (): string[] {
-  const sources = Object.values(families).flatMap((family) => family.credentials)
-  return sources.flatMap((source) => source.in === 'header' && source.optional !== undefined ? [source.optional] : [])
+  return Object.values(families).flatMap(({ credentials }) => credentials.flatMap(({ optional }) => optional ?? []))
 }

@@ -13,21 +13,14 @@ export type FamilyName = 'openai' | 'anthropic' | 'gemini'
 /** Sources of credentials that callers may use only if an operator allows them. */
 export type OptionalSource = 'api-key' | 'gemini-bearer'
 
-export interface HeaderSource {
-  readonly in: 'header'
+export interface CredentialSource {
+  readonly in: 'header' | 'query'
   readonly name: string
   /** An authentication scheme in front of the secret, compared in any case (RFC 9110 11.1). */
   readonly scheme?: 'bearer'
   /** Not read unless the operator lists this name in the auth option `optionalSources`. */
   readonly optional?: OptionalSource
 }
-
-interface QuerySource {
-  readonly in: 'query'
-  readonly name: string
-}
-
-export type CredentialSource = HeaderSource | QuerySource
 
 /** The kind of an error; each family has its own name for it. */
 export type ErrorKind =
@@ -104,7 +97,7 @@ export interface Family {
   /** The one version segment in canonical URLs of this family. */
   readonly prefix: 'v1' | 'v1beta'
   /** Where the caller's credential may be; the first match wins. */
-  readonly credentials: readonly CredentialSource[]
+  readonly credentials: readonly [CredentialSource, ...CredentialSource[]]
   /**
    * Query parameters that may carry a credential at its upstreams, whether or not callers may use them here: lower case, with `_` for any
    * separator. None of them is ever forwarded.

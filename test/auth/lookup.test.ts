@@ -114,6 +114,12 @@ t.test('a host\'s lookup that says nothing clear opens nothing', async (t) => {
     'another name for disabled': [{ id: 'a', group: 'chat', expiresAt: null, revoked_at: new Date(0) }, 503],
     'the opposite of disabled': [{ id: 'a', group: 'chat', enabled: false }, 503],
     'the opposite of disabled as a number': [{ id: 'a', group: 'chat', is_active: 0 }, 503],
+    'the opposite of disabled as MySQL writes a bit': [{ id: 'a', group: 'chat', Enabled: Buffer.from([0]) }, 503],
+    'the opposite of disabled as PostgreSQL writes a bit': [{ id: 'a', group: 'chat', isActive: '0' }, 503],
+    'the opposite of disabled as a text': [{ id: 'a', group: 'chat', enabled: 'No' }, 503],
+    'the opposite of its opposite': [{ id: 'a', group: 'chat', inactive: false, disabled: false, enabled: Buffer.from([1]) }, 200],
+    'an expiry in seconds': [{ id: 'a', group: 'chat', expiresAt: 1_900_000_000 }, 503],
+    'an expiry in seconds as text': [{ id: 'a', group: 'chat', expiresAt: '1900000000' }, 503],
     'the opposite of disabled, and all is well': [{ id: 'a', group: 'chat', isActive: true, enabled: null, active: 1 }, 200],
     'columns that only begin alike': [
       { id: 'a', group: 'chat', disabled_tools: [], blocked_models: 'm', disableLogs: true, suspended_uses: 2, activeUsers: 0 }, 200,
@@ -129,6 +135,7 @@ t.test('a host\'s lookup that says nothing clear opens nothing', async (t) => {
     t.equal(reply.statusCode, status, name)
   }
   t.match(log.join(''), /lookup\(\)\.limits\.balance must be a whole number/)
+  t.match(log.join(''), /lookup\(\)\.expiresAt must be milliseconds/)
   t.match(log.join(''), /lookup\(\)\.expires_at is not read: give expiresAt/)
 })
 

@@ -53,7 +53,9 @@ t.test('a wrong option fails at start and names itself, never a secret', async (
     [{ groups: { g: { protocols: [], routes: [{ models: ['m'], upstream: 5 }] } } }, /groups\.g\.routes\[0\]\.upstream must be a string/],
     [{ groups: { g: { protocols: [], routes: [{ models: ['m'] }] } } }, /groups\.g\.routes\[0\]\.upstream is required/],
     [{ groups: { g: { protocols: [], models: ['*', 'small-*'] } } }, /groups\.g\.models\[0\] must be the whole name of a model/],
-    [{ groups: { g: { protocols: [], upstream: 5 } } }, /groups\.g\.upstream must be a name, or one for each protocol/],
+    ...[5, null, ['u']].map((upstream): [options: object, said: RegExp] => [
+      { groups: { g: { protocols: [], upstream } } }, /groups\.g\.upstream must be a name, or one for each protocol/,
+    ]),
     [{ groups: { g: { protocols: [], upstream: { messages: 5 } } } }, /groups\.g\.upstream must be a name, or one for each protocol/],
     [
       { groups: { g: { protocols: [], upstream: { messages: 'u', responses: 5 } } } }, /groups\.g\.upstream must be a name, or one for each/,
