@@ -42,6 +42,8 @@ export class LedgerWriter {
   readonly #parent: number
   readonly #config: Required<LedgerConfig>
   readonly #now: () => number
+  /** Node's permission model allows no `datasync`. There each write waits for the disk by itself. */
+  readonly #flags = 'permission' in process ? 'as' : 'ax'
   #file: OpenFile | null = null
   /** Earlier files that became full: their records may be unsettled, too, until the end. */
   #full: string[] = []
@@ -68,7 +70,7 @@ export class LedgerWriter {
     try {
       const file = await this.#current(oldest)
       await file.handle.appendFile(text)
-      await file.handle.datasync()
+      if (this.#flags === 'ax') await file.handle.datasync()
       file.bytes += text.length
       file.newest = Math.max(file.newest, newest)
     } catch (error) {
@@ -108,7 +110,7 @@ export class LedgerWriter {
     const name = `${String(since).padStart(15, '0')}-${process.pid}-${randomBytes(4).toString('hex')}.ledger`
     const path = join(this.#path, name)
     this.#own.add(name)
-    this.#file = { path, handle: await open(path, 'ax'), since, newest: since, openedAt: now, bytes: 0 }
+    this.#file = { path, handle: await open(path, this.#flags), since, newest: since, openedAt: now, bytes: 0 }
     return this.#file
   }
 

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import {
-  closeSync, mkdirSync, readdirSync, readlinkSync, readFileSync, renameSync, rmdirSync, rmSync, statSync, symlinkSync, truncateSync,
-  utimesSync, writeFileSync,
+  closeSync, constants, mkdirSync, readdirSync, readlinkSync, readFileSync, renameSync, rmdirSync, rmSync, statSync, symlinkSync,
+  truncateSync, utimesSync, writeFileSync,
 } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -203,6 +203,24 @@ t.test('records of one moment share one write, and none is acknowledged before t
     order.push('acknowledged')
   }))
   t.same(order, ['50 written', 'on the disk', ...Array(50).fill('acknowledged')])
+  await ledger.close()
+})
+
+const restricted = 'each record waits for the disk under the permission model, which allows no datasync'
+
+t.test(restricted, { skip: process.platform !== 'linux' && 'needs /proc' }, async (t) => {
+  const path = t.testdir({ other: '' })
+  const prototype = await handles(t, join(path, 'other'))
+  // As in Node 26 with `--permission`. Its own switch is for whole processes.
+  Object.defineProperty(process, 'permission', { value: {}, configurable: true })
+  t.teardown(() => Reflect.deleteProperty(process, 'permission'))
+  prototype.datasync = async () => { throw new Error('fdatasync API is disabled when Permission Model is enabled.') }
+  const ledger = new FileLedger(path)
+  const trouble = new Promise((resolve) => { ledger.onTrouble(resolve) })
+  t.equal(await Promise.race([ledger.append(record('first')), trouble]), undefined)
+  const [flags = ''] = /(?<=flags:\s+)\d+/.exec(readFileSync(`/proc/self/fdinfo/${openIn(path)[0]}`, 'utf8')) ?? []
+  t.equal(Number.parseInt(flags, 8) & constants.O_DSYNC, constants.O_DSYNC)
+  t.same(await idsIn(ledger), ['first'])
   await ledger.close()
 })
 
