@@ -7,7 +7,7 @@ import { ConnectionQueue } from './connection-queue.js'
 import { DrainBudget } from './drain.js'
 import { Failover, unsent } from './failover.js'
 import {
-  kContext, type ExchangeContext, type ExchangeDone, type ExchangeReply, type MarkedHeaders, type Transport,
+  kContext, type ExchangeContext, type ExchangeDone, type ExchangeReply, type MarkedHeaders, type RelayContext, type Transport,
 } from './exchange-context.js'
 import { inPieces } from './body-pieces.js'
 import { GuardedExchange } from './guarded-exchange.js'
@@ -81,8 +81,8 @@ export class UpstreamDispatcher {
   }
 
   /** Sends a request of our own routes. */
-  send (context: ExchangeContext, destination: Destination, done: ExchangeDone): void {
-    const { llm, request } = context
+  send (context: RelayContext, done: ExchangeDone): void {
+    const { llm, request, destination } = context
     this.#dispatch(context, destination, done, false, (call) => ({
       origin: call.upstream.origin,
       path: call.path,

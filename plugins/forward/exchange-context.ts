@@ -24,6 +24,11 @@ export interface ExchangeContext {
   readonly rewriteHeaders: RewriteHeaders | null
 }
 
+/** Of a request that reply-from does not send. */
+export interface RelayContext extends ExchangeContext {
+  readonly destination: Destination
+}
+
 type RewriteHeaders = NonNullable<FastifyReplyFromHooks['rewriteHeaders']>
 
 export const kContext = Symbol('fastify-llm-gateway.exchange')

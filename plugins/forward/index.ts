@@ -79,7 +79,7 @@ function forwardCall (
 ): void {
   const destination = gateway.destinationOf(llm)
   if (destination === null || !isLetIn(gateway, llm)) refuse(reply, llm.endpoint.family, gatewayError('internal_error'))
-  else relay(dispatcher, destination, { gateway, llm, request, reply, destination, streamOnly: false, rewriteHeaders: null })
+  else relay(dispatcher, { gateway, llm, request, reply, destination, streamOnly: false, rewriteHeaders: null })
 }
 
 type BodyDone = (error: Error | null, body?: Buffer | null) => void

@@ -3,17 +3,16 @@ import { GatewayError, gatewayError } from '../core/errors/gateway-error.js'
 import { refuse } from '../core/errors/refuse.js'
 import { upstreamError } from './upstream-error.js'
 import { writeLog } from '../core/write-log.js'
-import type { Destination } from '../core/upstream/upstream.js'
 import type { UpstreamDispatcher } from './dispatcher.js'
-import type { ExchangeReply, ExchangeContext } from './exchange-context.js'
+import type { ExchangeContext, ExchangeReply, RelayContext } from './exchange-context.js'
 import { isPage, passHeaders, replyHeaders } from './reply-headers.js'
 
 /**
  * Sends a model request without reply-from, if no function of the host changes the request: on our own routes, and on
  * mounts that add nothing to it. The headers are then made once instead of four times. Same rules as `send`.
  */
-export function relay (dispatcher: UpstreamDispatcher, destination: Destination, context: ExchangeContext): void {
-  dispatcher.send(context, destination, answer)
+export function relay (dispatcher: UpstreamDispatcher, context: RelayContext): void {
+  dispatcher.send(context, answer)
   // Everything that depends on the parsed body has run by now.
   context.llm.body.json = undefined
 }

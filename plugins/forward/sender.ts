@@ -45,7 +45,7 @@ export function sendsDirectly ({ gateway, llm, request, reply }: Omit<MountedCal
   const destination = gateway.destinationOf(llm)
   if (destination === null) return false
   const { dispatcher, rewriteHeaders } = shortcut
-  relay(dispatcher, destination, { gateway, llm, request, reply, destination, streamOnly: false, rewriteHeaders })
+  relay(dispatcher, { gateway, llm, request, reply, destination, streamOnly: false, rewriteHeaders })
   return true
 }
 

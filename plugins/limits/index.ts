@@ -2,7 +2,7 @@
  * One atomic decision once the body is known: a place, and the tokens that the request may use. Two if the body is large or
  * has no declared length: a place before it is read, its tokens after. Settled once, at the request's end, to what was really used.
  */
-import type { FastifyInstance, FastifyPluginAsync, FastifyReply } from 'fastify'
+import type { FastifyInstance, FastifyPluginAsync, FastifyReply, preHandlerHookHandler } from 'fastify'
 import type { GatewayError } from '../core/errors/gateway-error.js'
 import { refuse } from '../core/errors/refuse.js'
 import { joinGateway, type Gateway } from '../core/gateway.js'
@@ -79,17 +79,16 @@ async function registerLimits (app: FastifyInstance, options: LimitsOptions): Pr
 
 /** Takes a place before the body is read where that is needed, and holds the rest once the body is known. */
 function enforce (app: FastifyInstance, gate: Gate): void {
-  app.addHook('onRequest', function llmGatewayLimits (request, reply, done) {
-    const llm = modelCallOf(request)
-    if (llm === null) done()
-    else follow(gate.enter(llm, request), llm, reply, done)
-  })
+  app.addHook('onRequest', askFirst((llm, request) => gate.enter(llm, request)))
+  app.addHook('preHandler', askFirst((llm, request) => gate.hold(llm, request)))
+}
 
-  app.addHook('preHandler', function llmGatewayLimits (request, reply, done) {
+function askFirst (ask: Gate['hold']): preHandlerHookHandler {
+  return function llmGatewayLimits (request, reply, done) {
     const llm = modelCallOf(request)
     if (llm === null) done()
-    else follow(gate.hold(llm, request), llm, reply, done)
-  })
+    else follow(ask(llm, request), llm, reply, done)
+  }
 }
 
 function settleAtEnd (gateway: Gateway, parts: SettlementParts): void {
