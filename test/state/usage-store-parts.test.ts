@@ -1,4 +1,6 @@
-import { appendFileSync, mkdirSync, readdirSync, rmdirSync, rmSync, statSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync, existsSync, mkdirSync, readdirSync, readlinkSync, rmdirSync, rmSync, statSync, symlinkSync, truncateSync, writeFileSync,
+} from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -36,6 +38,21 @@ t.test('pieces are whole lines, however long', async (t) => {
   t.equal(countRecords(second, 'end'), 1)
   t.equal(await readPiece(file, second.end), null)
   t.equal(await readPiece(file, second.end + 3), null)
+  writeFileSync(file, '\n')
+  t.match(await readPiece(file, 0), { end: 1 }, 'an empty one')
+})
+
+t.test('end marks are no records, wherever they stand', async (t) => {
+  const bytes = Buffer.from('first\nend\nsecond\nend\nend')
+  t.equal(countRecords({ bytes, end: bytes.length + 1 }, 'end'), 2)
+})
+
+t.test('what was read is closed', { skip: existsSync('/proc/self/fd') ? false : 'no /proc here' }, async (t) => {
+  const file = join(folder(t), 'a')
+  writeFileSync(file, 'one\n')
+  await readPiece(file, 0)
+  const open = readdirSync('/proc/self/fd').map((at) => { try { return readlinkSync(`/proc/self/fd/${at}`) } catch { return '' } })
+  t.notOk(open.includes(file))
 })
 
 t.test('marks that cannot be kept are as those that are not there', async (t) => {

@@ -4,8 +4,10 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import pg from 'pg'
 import t from 'tap'
 import { openState } from '../../plugins/state/index.js'
+import { readUsageStore } from '../../plugins/state/usage-store/options.js'
 import { monthOf } from '../../plugins/state/usage-store/statements.js'
 import { startPostgres, withoutPostgres } from './postgres-server.js'
 import { agrees, arrive, folder, host, idsIn, keep, record, records, shipped, storeOf } from './usage-store.js'
@@ -233,6 +235,24 @@ t.test('usage store', { skip: withoutPostgres }, async (t) => {
     t.same(await server.ask(`SELECT bytes::int FROM ${store.schema}.shipped_files`), sizes.map((bytes) => ({ bytes })), 'it is read, too')
   })
 
+  t.test('a database without an encoding takes what is no character, too', async (t) => {
+    await server.ask("CREATE DATABASE bytes ENCODING 'SQL_ASCII' TEMPLATE template0")
+    const store = storeOf(server, { url: server.url.replace(/postgres$/, 'bytes') })
+    const state = await host(t, folder(t), store)
+    state.ledger.shipping?.onTrouble((error) => t.fail(String(error)))
+    const all = records(1, { model: 'nul \u0000, half \ud800, \u00e9', labels: { team: 'half \udc00' } })
+    await keep(state, all)
+    const database = new pg.Client({ connectionString: store.url })
+    await database.connect()
+    t.teardown(async () => await database.end())
+    const found = async (): Promise<object[]> => {
+      // There is no table before the first host has made it.
+      return (await database.query(`SELECT model, labels FROM ${store.schema}.usage`).catch(() => ({ rows: [] }))).rows
+    }
+    while ((await found()).length < all.length) await pause(20)
+    t.same(await found(), [{ model: 'nul \ufffd, half \ufffd, \u00e9', labels: { team: 'half \ufffd' } }])
+  })
+
   t.test('a record that the store has no place for waits, with those behind it, until it can be put aside', async (t) => {
     const store = storeOf(server)
     const path = folder(t)
@@ -451,6 +471,7 @@ t.test('usage store', { skip: withoutPostgres }, async (t) => {
     const cases: ReadonlyArray<readonly [object, RegExp]> = [
       [{ url: 'mysql://x' }, /state\.usageStore\.url must begin with postgres:/],
       [{}, /state\.usageStore\.url must begin/],
+      [{ url: 'postgres://' }, /state\.usageStore\.url must begin/],
       [{ url: 'x postgres://y' }, /state\.usageStore\.url must begin/],
       [{ url: 'postgres://x', schema: 'a b' }, /state\.usageStore\.schema must be a name/],
       [{ url: 'postgres://x', keepMs: 0 }, /state\.usageStore\.keepMs must be/],
@@ -463,6 +484,9 @@ t.test('usage store', { skip: withoutPostgres }, async (t) => {
       await t.rejects(openState({ engine: 'lmdb', path, usageStore: Object(usageStore) }), { message: said })
     }
     await t.rejects(openState({ engine: 'memory', usageStore: { url: 'postgres://x' } }), /state\.usageStore needs an engine/)
+    t.same(readUsageStore({ url: 'postgresql://x' }), {
+      url: 'postgresql://x', password: null, schema: 'llm_gateway', intervalMs: 1_000, timeoutMs: 30_000, keepMs: Infinity,
+    })
     t.same(monthOf(Date.parse('2026-12-31T23:59:59Z')), {
       name: 'usage_2026_12', from: '2026-12-01T00:00:00.000Z', to: '2027-01-01T00:00:00.000Z',
     })

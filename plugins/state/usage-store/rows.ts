@@ -50,10 +50,13 @@ export const columns: readonly Column[] = [
   column('jsonb', 'details'),
 ]
 
-/** Rows as JSON text, which the store parses itself. Zero bytes and lone surrogates, which it cannot store, become unknown characters. */
+/**
+ * Rows as JSON text, which the store parses itself. Zero bytes and lone surrogates, which it cannot store, become unknown characters,
+ * unescaped: a database without an encoding takes the bytes of each, and no escape of it.
+ */
 export function rowsText (records: readonly LedgerRecord[]): string {
   return JSON.stringify(records.map(rowOf)).replace(
-    /\\(?:u0000|ud[89a-f][0-9a-f]{2}|.)/g, (escape) => escape.length > 2 ? '\\ufffd' : escape
+    /\\(?:u0000|ud[89a-f][0-9a-f]{2}|.)/g, (escape) => escape.length > 2 ? '\ufffd' : escape
   )
 }
 
