@@ -30,7 +30,11 @@ function answer (error: Error | null, from: ExchangeReply | undefined, { llm, re
   }
   const { statusCode, headers, body } = from
   if (rewriteHeaders === null) passHeaders(headers, llm, reply, (name, value) => { reply.header(name, value) })
-  else reply.headers(rewriteHeaders(replyHeaders(headers, llm, reply), request))
+  else {
+    const kept = replyHeaders(headers, llm, reply)
+    // One that returns nothing may have changed what it was given.
+    reply.headers(rewriteHeaders(kept, request) ?? kept)
+  }
   const failure = failureOf(statusCode, headers)
   if (failure === null && (request.method !== 'HEAD' || Buffer.isBuffer(body))) {
     reply.code(statusCode).send(body)

@@ -361,6 +361,18 @@ t.test('a mount that adds nothing to requests keeps its say in the headers of re
   }
 })
 
+t.test('a mount may change the headers of replies in place', async (t) => {
+  const upstream = await startUpstream(t)
+  const app = await startSeam(t, upstream.url, { rewriteHeaders: (kept: Record<string, unknown>) => { kept['x-from-host'] = 'yes' } })
+  await app.register(llmGateway, {
+    ...gatewayOptions(upstream.url), groups: { all: { protocols: everyProtocol, upstream: 'main' } }, routes: false,
+  })
+  for (const time of ['first', 'second']) {
+    const reply = await app.inject({ method: 'POST', url: '/v1/chat/completions', headers, payload: chat })
+    t.match([reply.statusCode, reply.headers['x-from-host']], [200, 'yes'], time)
+  }
+})
+
 t.test('a mount makes no destination that nobody uses, and each hook on its routes still has a say', async (t) => {
   const upstream = await startUpstream(t)
   const app = Fastify()
