@@ -1,4 +1,4 @@
-import { isObject } from '../core/body/json-object.js'
+import { isObject, valuesAt } from '../core/body/json-object.js'
 import { parseJson } from '../core/body/parse-json.js'
 import { tellsFailure } from '../core/upstream/tells-failure.js'
 import type { StreamHead } from '../core/upstream/upstream.js'
@@ -63,11 +63,4 @@ function headEventOf ({ errors, failed, head }: HeadRules, data: unknown): HeadE
   const type = String(data['type'])
   if (failed.includes(type) || errors.some((path) => valuesAt(data, path.split('.')).some(tellsFailure))) return 'failed'
   return head.preamble.includes(type) || head.isEmpty(data) ? 'preamble' : 'content'
-}
-
-/** The values at a path of keys; `*` is every element of a list. */
-function valuesAt (value: unknown, [key, ...rest]: readonly string[]): unknown[] {
-  if (key === undefined) return [value]
-  if (key === '*') return Array.isArray(value) ? value.flatMap((element) => valuesAt(element, rest)) : []
-  return isObject(value) ? valuesAt(value[key], rest) : []
 }

@@ -19,6 +19,16 @@ export function valueAt (value: unknown, path: readonly string[]): unknown {
   return value
 }
 
+/** The values at a path of keys, in which `*` is each element of a list, from the key at `at` on. They are added to `found`. */
+export function valuesAt (value: unknown, path: readonly string[], at = 0, found: unknown[] = []): unknown[] {
+  const key = path[at]
+  if (key === undefined) found.push(value)
+  else if (key !== '*') {
+    if (isObject(value)) valuesAt(value[key], path, at + 1, found)
+  } else if (Array.isArray(value)) for (const element of value) valuesAt(element, path, at + 1, found)
+  return found
+}
+
 /** A text, a number or the like as text; empty for an object or a list, which may bring a `toString` that is no function. */
 export function plainText (value: unknown): string {
   return typeof value === 'object' ? '' : String(value)
