@@ -94,9 +94,9 @@ export class GuardedExchange extends Exchange {
     if (piece === null) return this.#failure?.end() ?? nothing
     if (this.#failure !== null) return this.#failure.push(piece)
     if (!failed) return piece
-    const secrets = this.#secrets()
-    if (secrets.length === 0) return piece
-    this.#failure = new PieceMask(secrets)
+    const search = this.#search()
+    if (search === null) return piece
+    this.#failure = new PieceMask(search)
     return this.#failure.push(piece)
   }
 
@@ -106,7 +106,7 @@ export class GuardedExchange extends Exchange {
 
   /** An incomplete error cannot be searched. */
   #timeIsUp (held: Held): void {
-    if (this.#secrets().length === 0) this.#passOn(held)
+    if (this.#search() === null) this.#passOn(held)
     else this.#passWithout(held)
   }
 
@@ -124,13 +124,13 @@ export class GuardedExchange extends Exchange {
 
   /** Compressed bytes cannot be searched before their end. */
   #passLarge (held: Held): boolean {
-    const secrets = this.#secrets()
-    if (secrets.length === 0) return this.#passOn(held)
+    const search = this.#search()
+    if (search === null) return this.#passOn(held)
     if (!isUncompressed(held.headers) || this.#tells(held)) {
       this.#passWithout(held)
       return true
     }
-    this.#mask = new PieceMask(secrets)
+    this.#mask = new PieceMask(search)
     return this.#passOn({ ...held, body: [this.#mask.push(Buffer.concat(held.body))] })
   }
 
@@ -145,20 +145,20 @@ export class GuardedExchange extends Exchange {
 
   /** The headers that tell no secret. */
   #safe (raw: Buffer[]): Buffer[] {
-    const secrets = this.#secrets()
-    if (secrets.length === 0) return raw
-    const search = new SecretSearch(secrets)
-    return raw.filter((_, at) => !search.isIn(Buffer.concat(raw.slice(at - at % 2, at - at % 2 + 2))))
+    const search = this.#search()
+    return search === null ? raw : raw.filter((_, at) => !search.isIn(Buffer.concat(raw.slice(at - at % 2, at - at % 2 + 2))))
   }
 
   #tells ({ raw, body, headers }: Held): boolean {
-    const secrets = this.#secrets()
-    if (secrets.length === 0) return false
+    const search = this.#search()
+    if (search === null) return false
     const plain = saidBy(Buffer.concat(body), headers)
-    return plain === null || new SecretSearch(secrets).isIn(Buffer.concat([...raw, plain]))
+    return plain === null || search.isIn(Buffer.concat([...raw, plain]))
   }
 
-  #secrets (): string[] {
-    return secretsOf(this.context.destination?.upstreams ?? [], this.#calls, this.#mount)
+  /** Null if there is no secret to keep. */
+  #search (): SecretSearch | null {
+    const secrets = secretsOf(this.context.destination?.upstreams ?? [], this.#calls, this.#mount)
+    return secrets.length === 0 ? null : new SecretSearch(secrets)
   }
 }

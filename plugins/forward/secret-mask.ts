@@ -69,8 +69,8 @@ export class PieceMask {
   readonly #search: SecretSearch
   #waiting: Buffer = Buffer.alloc(0)
 
-  constructor (secrets: readonly string[]) {
-    this.#search = new SecretSearch(secrets)
+  constructor (search: SecretSearch) {
+    this.#search = search
   }
 
   push (piece: Buffer): Buffer {

@@ -34,7 +34,7 @@ t.test('a secret is masked in each way of writing it, wherever it is cut, and no
     for (const [before = '', after = ''] of around) {
       const bytes = Buffer.from(before + text + after)
       const wrong = [...bytes.keys()].filter((at) => {
-        const mask = new PieceMask([secret])
+        const mask = new PieceMask(new SecretSearch([secret]))
         const out = Buffer.concat([...cutAt(bytes, [at]).map((piece) => mask.push(piece)), mask.end()]).toString()
         return out !== before + '*'.repeat(text.length) + after
       })
@@ -72,7 +72,7 @@ t.test('a secret with escapes or other letters than ASCII in it is masked as it 
   ] as const) {
     const bytes = Buffer.from(text)
     const wrong = [...bytes.keys()].filter((at) => {
-      const mask = new PieceMask([secret])
+      const mask = new PieceMask(new SecretSearch([secret]))
       const out = Buffer.concat([...cutAt(bytes, [at]).map((piece) => mask.push(piece)), mask.end()]).toString()
       return out !== '*'.repeat(bytes.length)
     })
