@@ -1,4 +1,4 @@
-/** What becomes of a reply that its upstream broke off, or that could not be handed on. */
+/** What becomes of a reply that never came, that its upstream broke off, or that could not be handed on. */
 import { fromTransport } from '../core/errors/foreign.js'
 import { gatewayError, type GatewayError } from '../core/errors/gateway-error.js'
 import type { ModelCall } from '../core/call/model-call.js'
@@ -29,4 +29,9 @@ export function lastEvent ({ endpoint, id }: ModelCall, error: GatewayError, tap
 export function noteUndelivered ({ reply, request }: ExchangeContext, error: unknown): void {
   writeLog(request.log, 'error', { err: error }, 'a reply could not be passed on')
   reply.raw.destroy()
+}
+
+/** Records that nothing was sent. Not at once, because `send` recognises by `sentAt` that a mount's request came here. */
+export function noteUnsent (llm: ModelCall): void {
+  queueMicrotask(() => { llm.times.sentAt = 0 })
 }

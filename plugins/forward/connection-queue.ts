@@ -1,8 +1,8 @@
 import { AsyncResource } from 'node:async_hooks'
 import { overloaded } from '../core/errors/overloaded.js'
 import type { ShedReason } from '../core/recorder.js'
+import { noteUnsent } from './broken-reply.js'
 import { Exchange } from './exchange.js'
-import { unsent } from './failover.js'
 import type { ExchangeContext } from './exchange-context.js'
 import type { DispatcherOptions } from './options.js'
 import { PlacedHandler, type ReplyHandler } from './placed-handler.js'
@@ -108,5 +108,5 @@ function refuse ({ gateway, llm }: ExchangeContext, handler: ReplyHandler, reaso
   gateway.recorder.shed(reason)
   handler.onError(overloaded())
   // Of several attempts, an earlier one may have been sent.
-  if (handler instanceof Exchange) unsent(llm)
+  if (handler instanceof Exchange) noteUnsent(llm)
 }

@@ -3,9 +3,10 @@ import type { Agent, Dispatcher } from 'undici'
 import { dispatchTraced } from '../core/telemetry/outgoing-trace.js'
 import { GatewayError } from '../core/errors/gateway-error.js'
 import type { Call, Destination } from '../core/upstream/upstream.js'
+import { noteUnsent } from './broken-reply.js'
 import { ConnectionQueue } from './connection-queue.js'
 import { DrainBudget } from './drain.js'
-import { Failover, unsent } from './failover.js'
+import { Failover } from './failover.js'
 import {
   kContext, type ExchangeContext, type ExchangeDone, type ExchangeReply, type MarkedHeaders, type RelayContext, type Transport,
 } from './exchange-context.js'
@@ -104,7 +105,7 @@ export class UpstreamDispatcher {
     const called = destination.call?.(llm)
     if (called instanceof GatewayError) {
       exchange.onError(called)
-      unsent(llm)
+      noteUnsent(llm)
     } else if (called !== undefined) {
       this.#queued(optionsOf(called), context, exchange)
     } else {

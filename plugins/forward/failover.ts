@@ -1,11 +1,11 @@
 import { AsyncResource } from 'node:async_hooks'
 import { gatewayError, GatewayError } from '../core/errors/gateway-error.js'
 import { ReplyCodedError } from '../core/errors/reply-errors.js'
-import type { ModelCall } from '../core/call/model-call.js'
 import { releaseHold } from '../core/call/request-life.js'
 import { writeLog } from '../core/write-log.js'
 import type { Attempts, Call, Called, Failure, KeptReply } from '../core/upstream/upstream.js'
 import { AttemptHandler, nothingToResume, type AttemptListener } from './attempt-handler.js'
+import { noteUnsent } from './broken-reply.js'
 import type { ExchangeContext } from './exchange-context.js'
 import type { GuardedExchange } from './guarded-exchange.js'
 import type { ReplyHandler } from './placed-handler.js'
@@ -127,7 +127,7 @@ export class Failover implements AttemptListener {
     const { exchange } = this
     if (last instanceof Error) {
       exchange.onError(last)
-      if (!this.#isSent) unsent(this.#context.llm)
+      if (!this.#isSent) noteUnsent(this.#context.llm)
       return
     }
     // The exchange would cancel an attempt that is over, and end twice.
@@ -156,9 +156,4 @@ export class Failover implements AttemptListener {
     current?.cancel(error)
     this.exchange.onError(error)
   }
-}
-
-/** Notes that nothing was sent. Not at once, because `send` recognises by `sentAt` that a mount's request came here. */
-export function unsent (llm: ModelCall): void {
-  queueMicrotask(() => { llm.times.sentAt = 0 })
 }
