@@ -21,7 +21,8 @@ const command = `
   process.exitCode = await run(process.argv.slice(1), io)`
 
 function run (...args: string[]): { status: number | null, stderr: string } {
-  const loaders = ['./test/loader/register.js', moduleOf(without)].map((url) => `--import=${url}`)
+  // Node 26 deprecates `register`, and Node 20 has nothing else.
+  const loaders = ['--no-deprecation', ...['./test/loader/register.js', moduleOf(without)].map((url) => `--import=${url}`)]
   return spawnSync(process.execPath, [...loaders, '--input-type=module', '--eval', command, ...args], { encoding: 'utf8' })
 }
 
