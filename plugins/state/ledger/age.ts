@@ -9,8 +9,11 @@ export function filesBeyond (keepMs: number, files: readonly LedgerFile[], now: 
   let next = now
   return files.toSorted((one, other) => other.endedAt - one.endedAt).filter(({ endedAt }) => {
     // Records that are dated in the future make nothing of the present older.
-    const from = endedAt <= now ? Math.min(next, now) : next
-    ageMs += Math.min(Math.max(0, from - endedAt), longestPauseMs)
+    if (endedAt <= now && next > now) {
+      ageMs = 0
+      next = now
+    }
+    ageMs += Math.min(Math.max(0, next - endedAt), longestPauseMs)
     next = endedAt
     return ageMs >= keepMs
   })

@@ -19,6 +19,7 @@ const cases: ReadonlyArray<readonly [what: string, ended: readonly number[], now
   ['and no older by what was written by it', [...days(100, 150), 514, 515, 515], 515, days(100, 122)],
   ['written by a clock that was a year ahead, and is right again', [...days(100, 150), 515], 150, days(100, 121)],
   ['the same, and written just now', [...days(100, 151), 515], 150, days(100, 121)],
+  ['written for weeks by such a clock', [...days(100, 150), ...days(500, 541)], 150, [...days(100, 121), ...days(500, 511)]],
   ['a clock that is set back to its first day', days(100, 150), 0, days(100, 120)],
   ['nobody asked for a month: it counts as a day', days(100, 110), 140, []],
 ]
