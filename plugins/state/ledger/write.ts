@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto'
-import { constants, statSync } from 'node:fs'
-import { open, rm, stat, truncate, type FileHandle } from 'node:fs/promises'
+import { statSync } from 'node:fs'
+import { appendFile, open, rm, stat, truncate, utimes, type FileHandle } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { withDefaults } from '../../core/config/options.js'
 import { filesBeyond } from './age.js'
 import { endMark, ledgerFiles, slackMs } from './read.js'
 import { makeFolder } from '../make-folder.js'
-import { isGone } from '../stat-of.js'
+import { statOf } from '../stat-of.js'
 import type { LedgerConfig, Shipping } from '../types.js'
 
 const defaults = { maxFileBytes: 64 * 1024 * 1024, maxFileAgeMs: 24 * 60 * 60_000, keepMs: Infinity }
@@ -66,13 +66,13 @@ export class LedgerWriter {
   }
 
   /** Resolves when the disk has the text; rejects if the disk does not accept it. */
-  async write (text: Buffer, { oldest, newest }: Span): Promise<void> {
+  async write (text: Buffer, span: Span): Promise<void> {
     try {
-      const file = await this.#current(oldest)
-      await file.handle.appendFile(text)
-      if (this.#flags === 'ax') await file.handle.datasync()
-      file.bytes += text.length
-      file.newest = Math.max(file.newest, newest)
+      if (await this.#append(text, span)) return
+      // Taken out of that file, as it may be counted where it is now, and written to another one.
+      await this.#undo()
+      await this.#leave()
+      await this.#append(text, span)
     } catch (error) {
       await this.#undo()
       throw error
@@ -81,8 +81,32 @@ export class LedgerWriter {
 
   /** Nothing may be written after it. `isMarked`: all records of all its files are settled. */
   async end (isMarked: boolean): Promise<void> {
-    if (this.#file !== null) await endFile(this.#file.handle, isMarked)
-    if (isMarked) for (const path of this.#full) await markEnd(path)
+    await this.#leave().catch(() => {})
+    if (isMarked) await Promise.allSettled(this.#full.map(markEnd))
+  }
+
+  /** False where others deleted the file, cut it off or moved it, even just now: what is written to it is not shipped, or lost. */
+  async #append (text: Buffer, { oldest, newest }: Span): Promise<boolean> {
+    const file = await this.#current(oldest)
+    await file.handle.appendFile(text)
+    if (this.#flags === 'ax') await file.handle.datasync()
+    const bytes = file.bytes + text.length
+    const there = await statOf(file.path)
+    if (there !== null && there.size >= bytes) {
+      file.bytes = bytes
+      file.newest = Math.max(file.newest, newest)
+      return true
+    }
+    file.bytes = (await file.handle.stat()).size - text.length
+    return false
+  }
+
+  async #leave (): Promise<void> {
+    const file = this.#file
+    if (file === null) return
+    await file.handle.close()
+    this.#full.push(file.path)
+    this.#file = null
   }
 
   /** `since`: the time of the oldest record to be written. Other processes may delete a file to which nothing was written for `keepMs`. */
@@ -92,16 +116,12 @@ export class LedgerWriter {
     const file = this.#file
     const maxAgeMs = Math.min(maxFileAgeMs, keepMs)
     if (file !== null) {
-      // Others may have put a mark behind it, cut it off, deleted it, or moved it and made another: what is written to it then is not
-      // shipped, or lost.
-      const { nlink, size } = await file.handle.stat()
-      const there = await stat(file.path).catch((error: unknown) => ({ size: isGone(error) ? -1 : size }))
-      const isWhole = nlink > 0 && there.size >= file.bytes
+      const { size } = await file.handle.stat()
+      // Others may have put a mark behind it, or cut it off: what is written to it then is not shipped.
+      const isWhole = size >= file.bytes
       file.bytes = size
       if (isWhole && size < maxFileBytes && now - file.openedAt < maxAgeMs && hasPlace(file, since)) return file
-      await file.handle.close()
-      this.#full.push(file.path)
-      this.#file = null
+      await this.#leave()
     }
     // Somebody may have deleted it. Where a volume is unmounted, what is made in its place would be hidden once it is back.
     if ((await stat(dirname(this.#path))).ino === this.#parent) makeFolder(this.#path)
@@ -152,21 +172,12 @@ function hasPlace ({ since, newest }: OpenFile, time: number): boolean {
   return since <= time && newest - time <= slackMs
 }
 
-/** A file that is gone needs no mark: it was too old to be kept. */
+/**
+ * A file that is gone needs no mark: it was too old to be kept. One that takes none is read again at the next start: nothing is lost. Its
+ * own time stays that of its newest record, because keeping and reading go by it.
+ */
 async function markEnd (path: string): Promise<void> {
-  const handle = await open(path, constants.O_WRONLY | constants.O_APPEND).catch(() => null)
-  if (handle !== null) await endFile(handle, true)
-}
-
-/** If the disk accepts no mark, the next start reads the file again. Nothing is lost, so closing goes on. */
-async function endFile (handle: FileHandle, isMarked: boolean): Promise<void> {
-  if (isMarked) await mark(handle).catch(() => {})
-  await handle.close().catch(() => {})
-}
-
-/** The file's own time stays that of its newest record, because keeping and reading go by it. */
-async function mark (handle: FileHandle): Promise<void> {
-  const { atime, mtime } = await handle.stat()
-  await handle.appendFile(`${endMark}\n`)
-  await handle.utimes(atime, mtime)
+  const { atime, mtime } = await stat(path)
+  await appendFile(path, `${endMark}\n`)
+  await utimes(path, atime, mtime)
 }

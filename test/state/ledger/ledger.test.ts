@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import {
-  closeSync, constants, mkdirSync, readdirSync, readlinkSync, readFileSync, renameSync, rmdirSync, rmSync, statSync, symlinkSync,
-  truncateSync, utimesSync, writeFileSync,
+  closeSync, constants, copyFileSync, mkdirSync, readdirSync, readlinkSync, readFileSync, renameSync, rmdirSync, rmSync, statSync,
+  symlinkSync, truncateSync, utimesSync, writeFileSync,
 } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -451,6 +451,39 @@ t.test('nothing more is written to a file that somebody deleted, cut off or move
   t.same(await idsIn(ledger), ['again'])
   await ledger.close()
 })
+
+const meanwhile: ReadonlyArray<readonly [what: string, change: (file: string, moved: string) => void]> = [
+  ['deleted', (file) => rmSync(file)],
+  ['moved', (file, moved) => renameSync(file, moved)],
+  ['copied and moved', (file, moved) => {
+    renameSync(file, moved)
+    copyFileSync(moved, file)
+  }],
+  ['emptied', (file) => truncateSync(file)],
+]
+for (const [what, change] of meanwhile) {
+  t.test(`a record that is being written while its file is ${what} is kept, once`, async (t) => {
+    const path = t.testdir({ other: '' })
+    const [other, moved] = [join(path, 'other'), join(path, '1.ledger')]
+    const prototype = await handles(t, other)
+    const ledger = new FileLedger(path)
+    await ledger.append(record('before'))
+    const [first] = readdirSync(path)
+    const { appendFile } = prototype
+    prototype.appendFile = async function (text) {
+      prototype.appendFile = appendFile
+      change(join(path, String(first)), moved)
+      await appendFile.call(this, text)
+    }
+    for (const id of ['meanwhile', 'after']) await ledger.append(record(id))
+    const ids = await idsIn(ledger, { onDamage: (at) => t.fail(`${at} is whole`) })
+    t.same(ids.filter((id) => id !== 'before'), ['meanwhile', 'after'])
+    // A usage store does not look again at what it has read.
+    const holding = readdirSync(path).filter((name) => readFileSync(join(path, name), 'utf8').includes('"meanwhile"'))
+    t.ok(holding.length === 1 && !holding.includes(String(first)), 'in a file of its own')
+    await ledger.close()
+  })
+}
 
 t.test('all that may have waited for a store is looked at again', async (t) => {
   const path = t.testdir({})
