@@ -41,18 +41,20 @@ export async function linkRedis (config: StateConfig, startMs = 5_000): Promise<
   }
   const gaps: Array<() => void> = []
   const tellGap = (): void => gaps.forEach((onGap) => onGap())
-  const breakers = new Map<string, Breaker>()
-  /** In a cluster one for each hash tag: a node that dies stops only the groups that it has. */
-  const breakerOf = (key: string): Breaker => {
-    const tag = config.cluster === true ? String(/{.+?}/.exec(key)) : ''
-    const found = breakers.get(tag)
-    if (found !== undefined) return found
+  const breakers = new Map<string | undefined, Breaker>()
+  const newBreaker = (key: string): Breaker => {
     const probe = async (): Promise<void> => await probeServer(client, key)
-    const breaker = new Breaker({ timeoutMs, maxPending, probeEveryMs, answerOf, probe, trouble, onRecovery: tellGap })
-    breakers.set(tag, breaker)
-    return breaker
+    return new Breaker({ timeoutMs, maxPending, probeEveryMs, answerOf, probe, trouble, onRecovery: tellGap })
   }
-  const ask: RedisLink['ask'] = async (call, key = '') => await breakerOf(key).run(async () => await call(client))
+  const ask: RedisLink['ask'] = async (call, key = '') => {
+    // In a cluster one for each hash tag: a node that dies stops only the groups that it has. It may have any key without a tag.
+    const tag = config.cluster === true ? /{.+?}/.exec(key)?.[0] : ''
+    const breaker = breakers.get(tag) ?? newBreaker(key)
+    const answer = breaker.run(async () => await call(client))
+    if (tag === undefined) breaker.close()
+    else breakers.set(tag, breaker)
+    return await answer
+  }
   return {
     notice: info.includes('_mode:cluster') && config.cluster !== true ? lonelyNode : null,
     ask,
@@ -69,9 +71,9 @@ export async function linkRedis (config: StateConfig, startMs = 5_000): Promise<
   }
 }
 
-/** A server that says why it does not answer this command is there, too. `key`: one in the slot to ask for, empty for any. */
+/** A server that says why it does not answer this command is there, too. `key`: one in the slot to ask for. */
 async function probeServer (client: Client, key: string): Promise<void> {
-  await (key === '' ? client.ping() : client.exists(key)).catch((error) => { if (answerOf(error) === null) throw error })
+  await client.exists(key).catch((error) => { if (answerOf(error) === null) throw error })
 }
 
 /** Errors of a server that accepts no writes. It refuses already the first one of a script, so that nothing was done. */

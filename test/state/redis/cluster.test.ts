@@ -3,6 +3,7 @@ import { Redis } from 'ioredis'
 import t from 'tap'
 import { openState } from '../../../plugins/state/index.js'
 import { linkRedis } from '../../../plugins/state/redis/link.js'
+import { redisNotes } from '../../../plugins/state/redis/notes.js'
 import { startHalves } from './cluster.js'
 import { startRedis, withoutRedis } from './server.js'
 
@@ -28,6 +29,16 @@ t.test('a node that dies takes nothing with it but what it has', { skip: without
     t.equal(await ask(lives), null)
     await t.rejects(ask(dies), { code: 'LLM_GATEWAY_STORE_DOWN' })
     await pause(5)
+  }
+  const notes = redisNotes(link, 'gateway')
+  const note = async (isThere: (slot: number) => boolean): Promise<string | null> => {
+    let name = 0
+    while (!isThere(Number(await operators[0]?.cluster('KEYSLOT', `gateway:note:${name}`)))) name += 1
+    return await notes.read(String(name))
+  }
+  for (let i = 0; i < 3; i += 1) {
+    await t.rejects(note((slot) => slot >= 8_192), { code: 'LLM_GATEWAY_STORE_DOWN' })
+    t.equal(await note((slot) => slot < 8_192), null)
   }
   await pause(300)
   t.equal(gaps, 0, 'nor is it taken for one that is back because another one answers')
