@@ -27,8 +27,6 @@ export class LmdbHolds {
   /** By hold id, which is the id of a request. Those that are open: none stays for longer than its request. */
   readonly #known = new Map<string, Entry>()
   #changed: Entry[] = []
-  /** Holds that are not in the file, known until the end of the turn: most are made in it, the others belong to refused requests. */
-  #absent: Entry[] = []
   #hasWritten = false
 
   constructor (table: Binary) {
@@ -46,31 +44,30 @@ export class LmdbHolds {
    * whoever makes a hold reads it first.
    */
   read (names: GroupNames, id: string, mayBe: Readonly<Record<State, boolean>>): HoldRecord | undefined {
-    const entry = newEntry(names, id, undefined)
+    const openKey = openKeyOf(names, id)
     for (const state of states) {
-      const found = mayBe[state] ? this.#table.getBinaryFast(keyOf(entry, state)) : undefined
+      const found = mayBe[state] ? this.#table.getBinaryFast(keyOf(openKey, state)) : undefined
       // Not cached: whoever changes it passes it on.
       if (found !== undefined) return readHold(found, names.group, id, state)
     }
-    this.#know(entry)
-    this.#absent.push(entry)
     return undefined
   }
 
   /** `before`: what the file has, if the hold is not in the cache. */
   change (names: GroupNames, id: string, now: HoldRecord | null, before: HoldRecord | undefined): void {
     const known = this.#known.get(id)
-    const entry = known?.group === names.group ? known : newEntry(names, id, before?.state)
-    if (entry !== known) this.#know(entry)
+    const entry = known?.group === names.group ? known : this.#newEntry(names, id, before?.state)
     if (!entry.isChanged) this.#changed.push(entry)
     entry.now = now
     entry.isChanged = true
   }
 
-  #know (entry: Entry): void {
+  #newEntry (names: GroupNames, id: string, stored: State | undefined): Entry {
     // A hold of another group with the same id is replaced, so its changes must be written first.
-    if (this.#known.has(entry.id)) this.flush()
-    this.#known.set(entry.id, entry)
+    if (this.#known.has(id)) this.flush()
+    const entry: Entry = { group: names.group, id, openKey: openKeyOf(names, id), now: null, stored, isChanged: false }
+    this.#known.set(id, entry)
+    return entry
   }
 
   /** Writes the changes. */
@@ -78,8 +75,6 @@ export class LmdbHolds {
     const changed = this.#changed
     this.#changed = []
     for (const entry of changed) this.#write(entry)
-    for (const { now, id } of this.#absent) if (now === null) this.#known.delete(id)
-    this.#absent = []
     if (changed.length > 0) this.#hasWritten = true
   }
 
@@ -93,8 +88,8 @@ export class LmdbHolds {
 
   #write (entry: Entry): void {
     const { now, stored } = entry
-    if (stored !== undefined && stored !== now?.state) this.#table.removeSync(keyOf(entry, stored))
-    if (now !== null) this.#table.putSync(keyOf(entry, now.state), writeHold(now))
+    if (stored !== undefined && stored !== now?.state) this.#table.removeSync(keyOf(entry.openKey, stored))
+    if (now !== null) this.#table.putSync(keyOf(entry.openKey, now.state), writeHold(now))
     entry.stored = now?.state
     entry.isChanged = false
     // Needed again only if it is settled again.
@@ -115,10 +110,10 @@ export class LmdbHolds {
   }
 }
 
-function newEntry (names: GroupNames, id: string, stored: State | undefined): Entry {
-  return { group: names.group, id, openKey: openPrefix + names.hold(id), now: null, stored, isChanged: false }
+function openKeyOf (names: GroupNames, id: string): string {
+  return openPrefix + names.hold(id)
 }
 
-function keyOf ({ openKey }: Entry, state: State): string {
+function keyOf (openKey: string, state: State): string {
   return state === 'open' ? openKey : `${state} ${openKey.slice(openPrefix.length)}`
 }

@@ -386,6 +386,19 @@ t.test('a connection that owes an answer and stays silent is replaced', { skip }
   t.ok(silence.length > 0, 'it answers on another one')
 })
 
+t.test('what is counted of a group stands where other versions look for it', { skip }, async (t) => {
+  const { server, state: { balances } } = await opened(t)
+  const operator = new Redis(server.url)
+  t.teardown(() => operator.disconnect())
+  const groupBuckets = [{ id: 'tokens day UTC 2026-01-01', unit: 'tokens', amount: 9, endsAt: 4e12 }] as const
+  const limits = { balance: 9, budgets: [] }
+  await balances.hold({
+    id: 'a', group: 'ch}at', key: 'k', groupLimits: limits, groupBuckets, keyLimits: limits, requests: 1, tokens: 1, floor: 0,
+  })
+  const names = ['accounts', 'buckets', 'deadlines', 'ends', 'holds', 'minute', 'minute:k']
+  t.strictSame((await operator.keys('*')).sort(), names.map((name) => `llm-gateway:{ch%7Dat}:${name}`))
+})
+
 t.test('a step that fails, fails alone, and what cannot be read is none', { skip }, async (t) => {
   const { server, state: { balances } } = await opened(t)
   const operator = new Redis(server.url)
