@@ -2,7 +2,7 @@
 import { didYouMean } from '../../plugins/core/config/did-you-mean.js'
 import type { Outcome } from '../../plugins/core/types.js'
 import { protocolNames } from '../../plugins/protocols/index.js'
-import type { UsageQuestion as Question } from '../../plugins/state/usage-store/reader.js'
+import { filters, type UsageQuestion as Question } from '../../plugins/state/usage-store/reader.js'
 import { UsageError } from '../io.js'
 import type { Calendar } from './calendar.js'
 
@@ -10,8 +10,6 @@ export type { Question }
 
 /** Every given filter must match; of several values of one, any. */
 export type Wanted = Question['wanted']
-
-const filters = ['group', 'key', 'model', 'protocol', 'outcome'] as const
 
 const outcomes: Readonly<Record<Outcome, true>> = {
   ok: true,

@@ -3,7 +3,10 @@ import { leaves } from '../../core/call/measures.js'
 import type { LedgerRecord } from '../types.js'
 import { connect } from './connection.js'
 import { readUsageStore, type UsageStoreConfig } from './options.js'
-import { recordOf, type StoredRow } from './rows.js'
+import { columns, recordOf, type StoredRow } from './rows.js'
+
+/** Fields of a record that a report may be about some values of. */
+export const filters = ['group', 'key', 'model', 'protocol', 'outcome'] as const
 
 /** A time range, and for some fields the values of which one must match. */
 export interface UsageQuestion {
@@ -11,7 +14,7 @@ export interface UsageQuestion {
   readonly from: number
   /** Exclusive. */
   readonly to: number
-  readonly wanted: Readonly<Record<'group' | 'key' | 'model' | 'protocol' | 'outcome', readonly string[]>>
+  readonly wanted: Readonly<Record<typeof filters[number], readonly string[]>>
 }
 
 /** What one record, or several of one currency, add to a sum. */
@@ -84,18 +87,21 @@ const quarterMs = 15 * 60_000
 function tableOf (schema: string, { from, to }: UsageQuestion): string {
   const isWhole = [from, to].every((time) => !Number.isFinite(time) || time % quarterMs === 0)
   if (isWhole) return `${schema}.usage_quarters`
-  const same = [...columns.map(([, column]) => column), ...leaves.map(({ type }) => type), 'charged', 'cost', 'currency', 'labels']
-  return `(SELECT time AS quarter, 1 AS requests, unpriced::int AS unpriced, ${same.join(', ')} FROM ${schema}.usage)`
+  const same = columns.map(({ name }) => name === 'unpriced' ? 'unpriced::int' : name)
+  return `(SELECT time AS quarter, 1 AS requests, ${same.join(', ')} FROM ${schema}.usage)`
 }
 
-const columns = [['group', 'group_id'], ['key', 'key_id'], ['model', 'model'], ['protocol', 'protocol'], ['outcome', 'outcome']] as const
 const labelPrefix = 'label:'
 
 function dimension (name: string, zone: string, values: unknown[]): string {
-  const column = columns.find(([field]) => field === name)
-  if (column !== undefined) return column[1]
+  const column = columnOf(name)
+  if (column !== undefined) return column
   if (name.startsWith(labelPrefix)) return `labels ->> $${values.push(name.slice(labelPrefix.length))}::text`
   return `to_char(quarter AT TIME ZONE $${values.push(zone)}::text, '${name === 'day' ? 'YYYY-MM-DD' : 'YYYY-MM'}')`
+}
+
+function columnOf (field: string): string | undefined {
+  return columns.find((column) => column.field === field)?.name
 }
 
 function conditions ({ from, to, wanted }: UsageQuestion, time: string): { readonly text: string, readonly values: readonly unknown[] } {
@@ -103,9 +109,9 @@ function conditions ({ from, to, wanted }: UsageQuestion, time: string): { reado
   const conditions = ['true']
   if (Number.isFinite(from)) conditions.push(`${time} >= $${values.push(new Date(from).toISOString())}::timestamptz`)
   if (Number.isFinite(to)) conditions.push(`${time} < $${values.push(new Date(to).toISOString())}::timestamptz`)
-  for (const [name, column] of columns) {
+  for (const name of filters) {
     const given = wanted[name]
-    if (given.length > 0) conditions.push(`coalesce(${column}, 'null') = ANY($${values.push(given)}::text[])`)
+    if (given.length > 0) conditions.push(`coalesce(${columnOf(name)}, 'null') = ANY($${values.push(given)}::text[])`)
   }
   return { text: conditions.join(' AND '), values }
 }
