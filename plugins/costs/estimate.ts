@@ -165,6 +165,6 @@ function wordsIn ({ request }: ModelCall, json: JsonObject, { asked, askedBy }: 
 /** JSON of protocol buffers may have the number of a word in its place: one that no price list has. */
 function withWord (found: readonly string[], value: unknown, words: ServedRules['words']): readonly string[] {
   const word = plainText(value ?? 'standard').toLowerCase()
-  const known = words[word] ?? word
+  const known = words.get(word) ?? word
   return known === 'standard' ? found : [...found, known]
 }

@@ -55,9 +55,10 @@ export const openaiServed: ServedRules = {
   },
   speed: nowhere,
   region: nowhere,
-  words: {
-    default: 'standard', auto: 'standard', on_demand: 'standard', fast: 'priority', on_demand_priority: 'priority', on_demand_flex: 'flex',
-  },
+  words: new Map([
+    ['default', 'standard'], ['auto', 'standard'], ['on_demand', 'standard'],
+    ['fast', 'priority'], ['on_demand_priority', 'priority'], ['on_demand_flex', 'flex'],
+  ]),
   counts: [
     { ...plainCount, unit: 'second', usage: ['seconds', 'prompt_audio_seconds'] },
     { ...plainCount, unit: 'search', usage: openaiSearches },

@@ -40,7 +40,7 @@ export interface ServedRules {
   readonly speed: ToldAt
   readonly region: ToldAt
   /** A provider's words, in lower case, and their meaning; `standard` is the tier, speed and region of common prices. */
-  readonly words: Readonly<Record<string, string>>
+  readonly words: ReadonlyMap<string, string>
   readonly counts: readonly CountRule[]
   /** Places inside a usage object where the provider states the cost of the request, each with the power of ten of its unit. */
   readonly cost: readonly StatedCost[]

@@ -29,7 +29,7 @@ function factOf (fact: Fact, outside: Outside, usage: JsonObject | null, header:
   const inside = usage === null ? null : firstText(usage, at.usage)
   const word = (outside[fact] ?? inside ?? (at.header === null ? null : header(at.header)))?.toLowerCase().slice(0, maxTextLength)
   if (word === undefined) return null
-  return rules.words[word] ?? word
+  return rules.words.get(word) ?? word
 }
 
 function firstText (usage: JsonObject, paths: ReadonlyArray<readonly string[]>): string | null {

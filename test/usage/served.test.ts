@@ -368,6 +368,8 @@ t.test('each word for a tier means that one', async (t) => {
     ['auto', 'standard', ['chat_completions', 'responses']], ['default', 'standard', ['chat_completions', 'responses']],
     ['fast', 'priority', ['chat_completions', 'responses']], ['TRAFFIC_TYPE_UNSPECIFIED', 'standard', ['generate_content']],
     ['ON_DEMAND', 'standard'], ['ON_DEMAND_PRIORITY', 'priority'], ['ON_DEMAND_FLEX', 'flex'], ['batch', 'batch'],
+    // Names that every object has.
+    ['constructor', 'constructor'], ['__proto__', '__proto__'],
   ]
   for (const [word, tier, protocols = ['chat_completions', 'responses', 'generate_content']] of words) {
     for (const protocol of protocols) {

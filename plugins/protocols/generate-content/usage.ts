@@ -19,13 +19,13 @@ const served: ServedRules = {
   },
   speed: nowhere,
   region: nowhere,
-  words: {
-    on_demand: 'standard',
-    unspecified: 'standard',
-    traffic_type_unspecified: 'standard',
-    on_demand_priority: 'priority',
-    on_demand_flex: 'flex',
-  },
+  words: new Map([
+    ['on_demand', 'standard'],
+    ['unspecified', 'standard'],
+    ['traffic_type_unspecified', 'standard'],
+    ['on_demand_priority', 'priority'],
+    ['on_demand_flex', 'flex'],
+  ]),
   counts: [
     {
       ...plainCount,

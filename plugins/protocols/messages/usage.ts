@@ -6,7 +6,7 @@ const served: ServedRules = {
   tier: { ...nowhere, usage: [['service_tier']] },
   speed: { ...nowhere, usage: [['speed']], asked: ['speed'] },
   region: { ...nowhere, usage: [['inference_geo']], asked: ['inference_geo'] },
-  words: { global: 'standard', not_available: 'standard' },
+  words: new Map([['global', 'standard'], ['not_available', 'standard']]),
   counts: [{ ...plainCount, unit: 'search', usage: ['server_tool_use.web_search_requests'] }],
   cost: statedCosts,
 }
