@@ -29,9 +29,9 @@ function isDropped (name: string): boolean {
   return verdict
 }
 
-function mustDrop (name: string): boolean {
-  if (dropped.has(name) || carriesCredential(name) || frontHeaders.test(name) || tellsOtherBody(name)) return true
-  return name.includes('_') && mustDrop(name.replaceAll('_', '-'))
+function mustDrop (given: string): boolean {
+  const name = given.replaceAll('_', '-')
+  return dropped.has(name) || carriesCredential(name) || frontHeaders.test(name) || tellsOtherBody(given)
 }
 
 /** The headers of a request as the upstream gets them: all but the dropped ones. A fresh object for each request. */
