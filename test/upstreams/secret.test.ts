@@ -175,3 +175,11 @@ t.test('a disk that stalls holds a request for a moment, and the next ones not a
   t.equal(await secret.current(), 'first')
   t.equal(secret.current(), 'first')
 })
+
+t.test('the first secret is waited for, however little patience there is with an old one at hand', async (t) => {
+  const ask = async (): Promise<string> => {
+    await wait(50)
+    return 'first'
+  }
+  t.equal(await functionSecret(ask, { patienceMs: 1 }).current(), 'first')
+})
