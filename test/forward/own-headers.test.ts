@@ -27,7 +27,18 @@ const choices = [
   'x-portkey-azure-resource-name', 'x-portkey-aws-region', 'x-portkey-vertex-project-id', 'x-portkey-openai-organization',
 ]
 
-const others = { 'x-kept': '1', 'x-portkey-trace-id': 't', 'x-portkey-metadata': '{}', 'cf-aig-cache-ttl': '1', 'x-bf-session-id': 's' }
+const others = {
+  'x-kept': '1',
+  'x-portkey-trace-id': 't',
+  'x-portkey-span-id': 's',
+  'x-portkey-parent-span-id': 'p',
+  'x-portkey-metadata': '{}',
+  'x-portkey-cache-force-refresh': 'true',
+  'x-portkey-debug': 'false',
+  'x-portkey-strict-open-ai-compliance': 'false',
+  'cf-aig-cache-ttl': '1',
+  'x-bf-session-id': 's',
+}
 
 async function apps (t: Test, upstream: string): Promise<Record<string, FastifyInstance>> {
   const own = Fastify()
@@ -71,7 +82,7 @@ t.test('what a proxy in front tells of a caller is not for providers, and anothe
     'x-webauth-user', 'x-azure-socketip', 'x-envoy-peer-metadata', 'x-envoy-decorator-operation', 'x-amzn-tls-version', 'x-goog-iap-id',
     'x-ms-token-aad-expires-on', 'x-consumer-id', 'x-consumer-username', 'x-credential-identifier', 'x-anonymous-consumer', 'x-userinfo',
     'x-authenticated-userid', 'x-id-token', 'x-raw-id-token', 'x-apigateway-api-userinfo', 'x-endpoint-api-userinfo',
-    'x-amzn-request-context',
+    'x-amzn-request-context', 'x-amzn-lambda-context', 'x-client-verify', 'remote-name',
     'x-ssl-client-s-dn', 'ssl-client-subject-dn', 'x-arr-clientcert', 'x-amzn-ava-user-context', 'remote-groups', 'remote-email',
     'x-vercel-forwarded-for', 'x-vercel-ip-city', 'x-vercel-sc-headers', 'forwarded', 'x-real-ip', 'baggage',
   ]
