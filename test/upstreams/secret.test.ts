@@ -40,6 +40,37 @@ t.test('one question at a time, and none while the answer is fresh', async (t) =
   t.equal(await secret.current(), 's3', 'the last half minute: the new one is waited for')
 })
 
+t.test('one that lasts a short time is renewed after half of it, and waited for in the last eighth', async (t) => {
+  let now = 0
+  let asked = 0
+  const secret = functionSecret(async () => {
+    asked += 1
+    return { secret: `s${asked}`, expiresAt: now + 80_000 }
+  }, { now: () => now, wallNow: () => now })
+  await secret.current()
+  now += 39_999
+  t.strictSame([secret.current(), asked], ['s1', 1])
+  now += 2
+  t.strictSame([secret.current(), asked], ['s1', 2])
+  await wait(10)
+  now += 69_999
+  t.equal(secret.current(), 's2')
+  await wait(10)
+  now += 70_001
+  t.equal(await secret.current(), 's4')
+})
+
+t.test('a text is used for half a minute, and another one asked for behind the next request', async (t) => {
+  let now = 0
+  let asked = 0
+  const secret = functionSecret(() => { asked += 1; return `s${asked}` }, { now: () => now })
+  t.strictSame([await secret.current(), asked], ['s1', 1])
+  now += 29_999
+  t.strictSame([secret.current(), asked], ['s1', 1])
+  now += 1
+  t.strictSame([secret.current(), asked], ['s1', 2])
+})
+
 t.test('while no other is to be had the old one is used as long as it lasts', async (t) => {
   let now = 1_000_000
   let works = true
