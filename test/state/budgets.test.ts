@@ -272,12 +272,15 @@ for (const engine of engines) {
     t.test('periods of long ago are forgotten when another begins; others are kept', async (t) => {
       await balances.hold(ask({ id: 'old', cost: 1, groupBuckets: [bucket('day 1', 100), bucket('ever', 100, 'cost', null)] }))
       await balances.settle({ ...settled, id: 'old', cost: 9 })
+      const lateBuckets = [{ ...bucket('day 1 late', 100), scope: 'group' as const }]
+      await balances.settle({ ...settled, id: 'stranger', cost: 2, late: ['group'], lateBuckets })
+      t.same(await balances.readBucket('day 1 late', 'chat'), { spent: 2, held: 0 })
       clock.now += 2 * day
       await other.hold(ask({ id: 'next', cost: 1, groupBuckets: [bucket('day 3', 100)] }))
       t.same(await balances.readBucket('day 1', 'chat'), { spent: 9, held: 0 }, 'somebody may settle in it late')
       clock.now += 2 * day
       await other.hold(ask({ id: 'then', cost: 1, groupBuckets: [bucket('day 5', 100)] }))
-      t.same(await balances.readBucket('day 1', 'chat'), { spent: 0, held: 0 })
+      for (const id of ['day 1', 'day 1 late']) t.same(await balances.readBucket(id, 'chat'), { spent: 0, held: 0 })
       t.same(await balances.readBucket('ever', 'chat'), { spent: 9, held: 0 })
       await balances.hold(ask({ id: 'long', cost: 5, groupBuckets: [bucket('day 5', 100)] }))
       clock.now += 4 * day

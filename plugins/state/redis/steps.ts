@@ -62,7 +62,7 @@ const settle = `
 local function stranger (a, late)
   local hold = {
     key = a[2], scopes = {}, balances = {}, buckets = {},
-    tokens = 0, cost = 0, floor = 0, costFloor = 0, active = 0, second = 0, state = 'open',
+    tokens = 0, cost = 0, active = 0, second = 0, state = 'open',
   }
   for i = 1, late do
     local scope = a[5 + 2 * i]

@@ -85,9 +85,9 @@ function send (link: RedisLink, { prefix, holdTtlMs, now }: RedisTurnsOptions, g
     values.push(name, first.length + place.length + more.length, ...first, ...place, ...more)
   }
   link.script('takeSteps', keys, values).then((answers) => {
-    const list = Array.isArray(answers) ? answers : []
-    waiting.forEach(({ answer, reject }, at) => list.length === waiting.length
-      ? answer(list[at])
+    const isWhole = Array.isArray(answers) && answers.length === waiting.length
+    waiting.forEach(({ answer, reject }, at) => isWhole
+      ? answer(answers[at])
       : reject(new StoreDownError('gave an answer that cannot be read')))
   }, (error: unknown) => { for (const { reject } of waiting) reject(error) })
 }

@@ -79,6 +79,12 @@ t.test('what a thread that cannot begin has not saved stays to be saved, and end
   t.strictSame(changes.take(), [['spent', 'g:chat', 7, true]])
 })
 
+t.test('where nothing changes, no thread begins', async (t) => {
+  const writer = new SpentWriter({ save: async () => t.fail('nothing to save') }, new SpentChanges(() => () => 7))
+  writer.write()
+  await writer.close()
+})
+
 t.test('what cannot be read stays to be saved, and ends nothing', async (t) => {
   let isBroken = true
   const changes = new SpentChanges(() => () => {

@@ -141,7 +141,7 @@ t.test('what keeps a lost connection from coming back is told', { skip }, async 
 
 t.test('an answer that cannot be read is a fault, not a decision', { skip }, async (t) => {
   const ask = { id: 'a', group: 'g', groupLimits: {}, key: 'k', keyLimits: {}, requests: 1, tokens: 0, floor: 0 }
-  for (const answer of [[[0, 'weather', 'key', '1', '0', '0']], [], 'OK']) {
+  for (const answer of [[[0, 'weather', 'key', '1', '0', '0']], [], [[], []], 'O']) {
     const link = {
       notice: null,
       ask: async () => { throw new Error('not asked') },
@@ -151,6 +151,8 @@ t.test('an answer that cannot be read is a fault, not a decision', { skip }, asy
     }
     const balances = redisBalances(link, { prefix: 'p', holdTtlMs: 1 })
     await t.rejects(Promise.resolve(balances.hold(ask)), { message: /cannot be read/ })
+    const settled = Promise.resolve(balances.settle({ id: 'a', group: 'g', key: 'k', tokens: 1, late: [] }))
+    if (answer[0]?.[0] !== 0) await t.rejects(settled, { message: /cannot be read/ })
   }
 })
 
