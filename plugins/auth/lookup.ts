@@ -42,7 +42,7 @@ export function toKey (found: LookupKey | null | undefined): Key | null {
   checkLimits('lookup().limits', limits)
   const { labels } = found
   checkLabels('lookup().labels', labels ?? {})
-  return { id, group, disabled: Boolean(disabled), expiresAt: time, limits, ...labels && { labels } }
+  return { id, group, disabled: Boolean(disabled) && !isOff(disabled), expiresAt: time, limits, ...labels && { labels } }
 }
 
 /** What databases write for no: a bit of MySQL's is a Buffer of 0, one of PostgreSQL's a text. */
@@ -50,7 +50,7 @@ function isOff (value: unknown): boolean {
   return /^(?:[0fn\0]|no|off|false)$/i.test(String(value))
 }
 
-/** Neither nothing nor a method. */
+/** Neither nothing, nor no, nor a method. */
 function says (value: unknown): boolean {
-  return Boolean(value) && typeof value !== 'function'
+  return Boolean(value) && typeof value !== 'function' && !isOff(value)
 }
