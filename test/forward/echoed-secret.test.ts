@@ -24,7 +24,7 @@ async function places (t: Test, upstream: Upstream): Promise<Record<string, Fast
     'own routes': gatewayOptions('', { upstreams: { main } }),
     'a secret among the headers of an upstream': gatewayOptions('', { upstreams: { main: header } }),
     'a secret among the headers of an upstream that gets the keys of callers': gatewayOptions('', {
-      upstreams: { main: { ...header, credential: 'forward' } },
+      upstreams: { main: { url: upstream.url, headers: { 'x-portkey-aws-session-token': canary }, credential: 'forward' } },
     }),
     'a secret in the query of an upstream': gatewayOptions('', {
       upstreams: { main: { url: upstream.url, query: { key: canary, 'api-version': '1' } } },

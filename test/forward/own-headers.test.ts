@@ -18,7 +18,8 @@ const secretHeaders = [
   'x-pomerium-jwt-assertion', 'x-authentik-jwt', 'x-amzn-ava-user-context', 'teleport-jwt-assertion',
   'x-vercel-oidc-token',
   'cf-aig-authorization', 'helicone-auth', 'x-litellm-api-key', 'x-portkey-api-key', 'x-portkey-config', 'x-portkey-virtual-key', 'x-bf-vk',
-  'x-bf-direct-key',
+  'x-bf-direct-key', 'x-portkey-aws-secret-access-key', 'x-portkey-aws-session-token', 'x-portkey-azure-ad-token',
+  'x-portkey-azure-entra-client-secret', 'x-portkey-vertex-service-account-json',
 ]
 
 const choices = [
@@ -36,6 +37,7 @@ const others = {
   'x-portkey-cache-force-refresh': 'true',
   'x-portkey-debug': 'false',
   'x-portkey-strict-open-ai-compliance': 'false',
+  'x-portkey-anthropic-beta': 'b',
   'cf-aig-cache-ttl': '1',
   'x-bf-session-id': 's',
 }

@@ -22,7 +22,8 @@ export function holdsSecret (name: string): boolean {
 
 /** The same, and for one by which a gateway behind chooses a secret that it has, or where to send one. */
 export function carriesCredential (name: string): boolean {
-  return holdsSecret(name) || gatewayChoices.test(spelled(name))
+  const asked = spelled(name)
+  return secrets.has(asked) || gatewayChoices.test(asked)
 }
 
 function spelled (name: string): string {
