@@ -79,6 +79,29 @@ t.test('what a thread that cannot begin has not saved stays to be saved, and end
   t.strictSame(changes.take(), [['spent', 'g:chat', 7, true]])
 })
 
+t.test('while a disk stands still, no other writes queue behind it', async (t) => {
+  const changes = new SpentChanges(() => () => 7)
+  const saved: unknown[] = []
+  let end = (): void => {}
+  const save = async (entries: unknown): Promise<boolean> => {
+    saved.push(entries)
+    return await new Promise((resolve) => { end = () => resolve(true) })
+  }
+  const writer = new SpentWriter({ save }, changes)
+  const write = (name: string): void => {
+    changes.add(name)
+    writer.write()
+  }
+  for (const name of ['a', 'b', 'c']) write(name)
+  t.strictSame(saved, [[['spent', 'a', 7, false]]])
+  end()
+  await writer.close()
+  write('d')
+  end()
+  await writer.close()
+  t.strictSame(saved[1], ['b', 'c', 'd'].map((name) => ['spent', name, 7, false]))
+})
+
 t.test('where nothing changes, no thread begins', async (t) => {
   const writer = new SpentWriter({ save: async () => t.fail('nothing to save') }, new SpentChanges(() => () => 7))
   writer.write()
