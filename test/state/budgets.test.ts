@@ -229,6 +229,19 @@ for (const engine of engines) {
       t.same(await balances.readBucket('floor', 'chat', 'ci'), { spent: 30, held: 0 })
     })
 
+    t.test('are exact to the last unit, however large', async (t) => {
+      const most = 9_000_000_000_000_001
+      const all = { group: 'large', key: 'ci', tokens: most, cost: most }
+      const groupLimits = { balance: most + 2, budgets: [] }
+      const decision = await balances.hold(ask({ ...all, id: 'large', groupLimits, groupBuckets: [bucket('large', most + 1)] }))
+      t.match(decision, { ok: true, left: { group: 2, buckets: [1] } })
+      t.match(await other.read('large'), { spent: 0, held: most, tokens: most })
+      t.same(await other.readBucket('large', 'large'), { spent: 0, held: most })
+      await other.settle({ ...all, id: 'large', late: [] })
+      t.match(await balances.read('large'), { spent: most, held: 0, tokens: most })
+      t.same(await balances.readBucket('large', 'large'), { spent: most, held: 0 })
+    })
+
     t.test('what is charged late counts in the period that it says, once', async (t) => {
       const late = {
         ...settled,
