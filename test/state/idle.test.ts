@@ -82,6 +82,19 @@ t.test('lmdb forgets idle keys, and keeps what they owe', async (t) => {
   await files.close()
 })
 
+t.test('lmdb forgets idle keys, whatever their names begin with', async (t) => {
+  const files = await openLmdb(t.testdir({}))
+  const balances = lmdbBalances(files, { now: () => clock.now, holdTtlMs: 60_000 })
+  for (let at = 0; at < 30; at += 1) {
+    clock.now += 61_000
+    for (const first of ['A', 'é', '語', '🔑']) await spend(balances, `${first}${at}`, { requestsPerMinute: 5 })
+  }
+  const left = [...files.tables.accounts.getKeys()].filter((name) => name.startsWith('k:'))
+  t.ok(left.length <= 16, `${left.length} of 120 stay`)
+  await balances.close()
+  await files.close()
+})
+
 t.test('redis forgets idle keys, and keeps what they owe', { skip: withoutRedis }, async (t) => {
   const server = await startRedis()
   const state = await openState({ engine: 'redis', url: server.url, path: t.testdir({}), commandTimeoutMs: 5_000 }, () => clock.now)

@@ -16,7 +16,7 @@ export function idleDropper (table: Binary, prefix: string, { account, dropAccou
   /** Where the next check begins. */
   let next = prefix
   return (nowMs) => {
-    const names = [...table.getKeys({ start: next, end: `${prefix}\uffff`, limit: idleLooks + 1 })]
+    const names = [...table.getKeys({ start: next, end: `${prefix}\u{10ffff}`, limit: idleLooks + 1 })]
     next = names[idleLooks] ?? prefix
     for (const name of names.slice(0, idleLooks)) {
       const found = account(name)
