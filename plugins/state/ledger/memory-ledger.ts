@@ -11,8 +11,10 @@ export function memoryLedger (maxRecords = 100_000): Ledger {
     },
     flush: async () => {},
     read: async function * ({ from = 0, to = Infinity, onProgress } = {}) {
-      for (const [index, record] of records.entries()) {
-        onProgress?.(index + 1, records.length)
+      // New records may push out old ones meanwhile.
+      const all = [...records]
+      for (const [index, record] of all.entries()) {
+        onProgress?.(index + 1, all.length)
         if (record.time >= from && record.time < to) yield record
       }
     },

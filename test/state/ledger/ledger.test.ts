@@ -143,6 +143,18 @@ t.test('memory keeps the newest', async (t) => {
   t.same(await idsIn(small), ['b', 'c'], 'of however few')
 })
 
+t.test('a reader of memory misses nothing that newer records push out meanwhile', async (t) => {
+  const ledger = memoryLedger(10)
+  const ids = Array.from({ length: 10 }, (_, at) => `r${at}`)
+  for (const id of ids) await ledger.append(record(id))
+  const read: string[] = []
+  for await (const { id } of ledger.read()) {
+    read.push(id)
+    await ledger.append(record(`newer than ${id}`))
+  }
+  t.same(read, ids)
+})
+
 t.test('memory keeps nothing of the texts that those of a record are pieces of', async (t) => {
   setFlagsFromString('--expose-gc')
   const collect: () => void = runInNewContext('gc')
