@@ -105,7 +105,11 @@ export class Admission {
 
   /** Closes the ticket of a request that got no place. */
   #entered (ticket: Ticket, { requests }: HoldAsk, answer: Answer): Answer {
-    if (requests === 0 || (answer !== 'store down' && answer.ok)) return answer
+    if (answer !== 'store down' && answer.ok) return answer
+    // What was not taken is not given back.
+    ticket.tokens = 0
+    ticket.cost = 0
+    if (requests === 0) return answer
     this.#close(ticket)
     ticket.lease?.requests.delete(ticket.id)
     if (ticket.unsure) this.#outbox.send(settlementOf(ticket, nothing, ticket.owed))
@@ -119,12 +123,23 @@ export class Admission {
 
   #ask (ticket: Ticket, requests: number, { tokens, cost }: Amounts): Answer | Promise<Answer> {
     const { id, parties: { group, groupLimits, groupBuckets, key, keyLimits, keyBuckets }, input, inputCost } = ticket
-    const isFirst = requests === 1
     // Written out: V8 clones an object and adds to it in 10 us, and makes another shape of it each time.
     const ask: HoldAsk = {
-      group, groupLimits, groupBuckets, key, keyLimits, keyBuckets, id, requests, isFirst, tokens, floor: input, cost, costFloor: inputCost,
+      group,
+      groupLimits,
+      groupBuckets,
+      key,
+      keyLimits,
+      keyBuckets,
+      id,
+      requests,
+      isFirst: requests === 1,
+      tokens,
+      floor: input,
+      cost,
+      costFloor: inputCost,
     }
-    if (ticket.lease !== null) return this.#outage.askLease(ticket.lease, ticket, ask)
+    if (ticket.lease !== null) return this.#outage.askLease(ticket.lease, ask)
     const answer = this.#held(ask)
     if (!(answer instanceof Promise)) return this.#entered(ticket, ask, this.#answered(ticket, answer))
     return answer.then(
@@ -142,15 +157,10 @@ export class Admission {
     }
   }
 
-  #answered (ticket: Ticket, decision: Decision): Decision {
-    if (decision.ok) this.remaining.note(ticket.parties, decision.left)
-    else {
-      this.remaining.noteRefused(ticket.parties, decision)
-      // What was not taken is not given back.
-      ticket.tokens = 0
-      ticket.cost = 0
-    }
-    if (decision.reached !== undefined) this.#onReached(ticket.parties, decision.reached)
+  #answered ({ parties }: Ticket, decision: Decision): Decision {
+    if (decision.ok) this.remaining.note(parties, decision.left)
+    else this.remaining.noteRefused(parties, decision)
+    if (decision.reached !== undefined) this.#onReached(parties, decision.reached)
     this.#outage.over()
     return decision
   }

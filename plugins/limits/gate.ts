@@ -99,9 +99,12 @@ export class Gate {
   }
 
   #verdict (answer: Answer, llm: ModelCall, tooLarge: boolean): GatewayError | null {
-    if (answer !== 'store down' && answer.ok) return null
-    this.#rejected(llm, answer === 'store down' ? 'store' : answer.limit)
-    if (answer === 'store down') return gatewayError('limit_store_unavailable')
+    if (answer === 'store down') {
+      this.#rejected(llm, 'store')
+      return gatewayError('limit_store_unavailable')
+    }
+    if (answer.ok) return null
+    this.#rejected(llm, answer.limit)
     return limitError(answer, llm.endpoint.family, this.#rules.balanceStatus, tooLarge)
   }
 

@@ -26,21 +26,19 @@ export class Outage {
   answer (ticket: Ticket, ask: HoldAsk, error: unknown): Answer | Promise<Answer> {
     this.#tell(error)
     ticket.unsure ||= !(error instanceof StoreDownError) || error.asked
-    if (ticket.llm === null || ticket.onStoreFailure === 'closed' || this.#side.backlog.full) {
-      ticket.tokens = 0
-      ticket.cost = 0
-      return 'store down'
-    }
-    this.#side.lease ??= new Lease(this.#leasePercent)
-    ticket.lease = this.#side.lease
-    ticket.lease.requests.add(ticket.id)
-    return this.askLease(ticket.lease, ticket, ask)
+    if (ticket.llm === null || ticket.onStoreFailure === 'closed' || this.#side.backlog.full) return 'store down'
+    const lease = this.#side.lease ??= new Lease(this.#leasePercent)
+    ticket.lease = lease
+    lease.requests.add(ticket.id)
+    return this.askLease(lease, ask)
   }
 
   /** A request that began with a lease stays with it, even if the store is back. */
-  askLease (lease: Lease, { parties }: Ticket, ask: HoldAsk): Decision | Promise<Decision> {
+  async askLease (lease: Lease, ask: HoldAsk): Promise<Answer> {
     const { lastKnown } = this.#side
-    return lease.hold(ask, lastKnown.left(parties), (bucket) => lastKnown.leftIn(parties.group, bucket))
+    const decision = await lease.hold(ask, lastKnown.left(ask), (bucket) => lastKnown.leftIn(ask.group, bucket))
+    // A share that is used up is no balance that is spent.
+    return !decision.ok && ['balance', 'budget'].includes(decision.limit) ? 'store down' : decision
   }
 
   /** The store answers (in a cluster, perhaps another node of it). Once it has all that the lease spent, the lease ends. */

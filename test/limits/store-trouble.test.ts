@@ -261,7 +261,7 @@ for (const whose of ['group', 'key'] as const) {
         for (let i = 0; i < 3; i += 1) statuses.push((await after.chat({ max_tokens: 100 })).status)
         balances.mode = 'up'
         await end(3)
-        t.strictSame(statuses, [isBegun ? 403 : 200, 403, 403], 'the first one uses 170 of 200')
+        t.strictSame(statuses, [isBegun ? 503 : 200, 503, 503], 'the first one uses 170 of 200')
       }
     })
   }
@@ -285,7 +285,7 @@ t.test('local: a key has its share of what it has in its own group, whatever a k
   t.equal(await ask('rich'), 200)
   balances.mode = 'down'
   t.equal(await ask('rich'), 200)
-  t.equal(await ask('poor'), 403)
+  t.equal(await ask('poor'), 503)
 })
 
 t.test('local: a hold that was made unheard is charged once', async (t) => {
@@ -303,7 +303,10 @@ t.test('local: refused by the share, and what was made unheard is given back', a
   const gateway = await setup(t, { group: { balance: 10 }, onStoreFailure: 'local', limits: { balances } })
   const end = endOf(gateway)
   balances.mode = 'deaf'
-  t.equal((await gateway.chat({ max_tokens: 10 })).status, 403)
+  t.match(await gateway.chat({ max_tokens: 10 }), {
+    status: 503, headers: { 'retry-after': '1' }, json: { error: { code: 'limit_store_unavailable' } },
+  }, 'its share is used up, not its balance')
+  t.match((await gateway.app.inject('/metrics')).body, 'llm_gateway_limit_rejections_total{group="all",limit="store"} 1')
   balances.mode = 'up'
   t.match(await end(1), { spent: 0, held: 0, active: 0 })
 })
