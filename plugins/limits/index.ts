@@ -68,7 +68,7 @@ async function registerLimits (app: FastifyInstance, options: LimitsOptions): Pr
     endings.push(keepUp(reread), renewHolds(balances.holdTtlMs, admission), ...gauges(gateway.recorder, admission.remaining))
     const stopRecovery = balances.onRecovered?.(warn, onLost)
     endings.push(() => stopRecovery?.())
-    if (ledger !== null) endings.push(watchLedger(ledger, gateway.recorder, app.log))
+    if (ledger !== null) endings.push(...watchLedger(ledger, gateway.recorder, app.log))
   })
   app.addHook('onClose', async () => {
     for (const end of endings) end()

@@ -4,14 +4,13 @@ import type { Recorder } from '../core/recorder.js'
 import { writeLog } from '../core/write-log.js'
 
 /** Tells operators of usage records that the disk or the usage store does not take. Returns what ends it. */
-export function watchLedger (ledger: Ledger, recorder: Recorder, log: FastifyBaseLogger): () => void {
+export function watchLedger (ledger: Ledger, recorder: Recorder, log: FastifyBaseLogger): Array<() => void> {
   const stopWrites = ledger.onTrouble?.((err, again) => {
     recorder.ledgerFailed()
     if (again) return
     writeLog(log, 'error', { err }, 'usage records cannot be written: they wait in memory, and their tokens are not charged yet')
   })
-  const endings = [() => stopWrites?.(), ...ledger.shipping ? watchShipping(ledger.shipping, recorder, log) : []]
-  return () => endings.forEach((end) => end())
+  return [() => stopWrites?.(), ...ledger.shipping ? watchShipping(ledger.shipping, recorder, log) : []]
 }
 
 function watchShipping (shipping: Shipping, recorder: Recorder, log: FastifyBaseLogger): Array<() => void> {

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import type { FastifyBaseLogger } from 'fastify'
 import { countTogether } from '../metrics/index.js'
 import { openState, type State } from '../state/index.js'
 import { simulates } from './bundle-options.js'
@@ -41,9 +42,12 @@ export class Resources {
     }
   }
 
-  /** What an operator should know at start. */
-  get notice (): string | null {
-    return this.#state?.notice ?? null
+  /** Tells an operator what should be known at start. What the end of the process cuts short is done by the next one. */
+  tell (log: FastifyBaseLogger): void {
+    if (this.#state?.notice) log.warn(this.#state.notice)
+    this.#state?.recovered.catch((err: unknown) => {
+      if (!this.draining) log.error({ err }, 'usage records of killed processes cannot be read: some may not be charged')
+    })
   }
 
   async close (): Promise<void> {

@@ -83,7 +83,7 @@ export class Standalone {
       switchboard = board
       const dropped = (): void => gatewayOf(board.app).recorder.shed('connections')
       const fronts = await openFronts(first, wanted, board.handle, resources.consolePath, dropped)
-      if (resources.notice !== null) switchboard.app.log.warn(resources.notice)
+      resources.tell(board.app.log)
       return new Standalone(options, { first, config }, [resources, switchboard, fronts])
     } catch (error) {
       await switchboard?.close()

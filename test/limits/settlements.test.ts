@@ -175,8 +175,8 @@ t.test('a disk that goes on refusing records is told once, and each refusal coun
   const lines: unknown[] = []
   const recorder = { ...silentRecorder, ledgerFailed: () => { counted += 1 } }
   const log = Object({ error: (fields: unknown) => lines.push(fields) })
-  const end = watchLedger({ ...memoryLedger(), onTrouble }, recorder, log)
+  const endings = watchLedger({ ...memoryLedger(), onTrouble }, recorder, log)
   for (const again of [false, true, true]) heard.forEach((listener) => listener(new Error('full'), again))
-  end()
+  for (const end of endings) end()
   t.match([counted, lines.length, lines, heard.size], [3, 1, [{ err: { message: 'full' } }], 0])
 })

@@ -1,5 +1,5 @@
 /** What docs/operating.md promises whoever runs it: secrets change without a refused request, and a copied folder is a backup. */
-import { cpSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
@@ -7,6 +7,7 @@ import { openState } from '../../plugins/state/index.js'
 import { launch, originOf, program } from '../helpers/launch.js'
 import { startUpstream } from '../helpers/upstream.js'
 import { command } from '../bin/terminal.js'
+import { folder } from '../state/usage-store.js'
 import { callers } from './callers.js'
 import { chat, start, status, yaml } from './run.js'
 
@@ -160,6 +161,15 @@ t.test('a copy under load, of a process that stands still for it, has all that w
     const { origin } = await start(t, text('copy-2'))
     t.equal(await status(origin, secret), 200)
   })
+})
+
+t.test('a ledger file of the last day that cannot be read at the start is told', async (t) => {
+  const path = folder(t)
+  // A folder, which cannot be read as a file.
+  mkdirSync(join(path, 'ledger', '000000000000001-1-0badc0de.ledger'), { recursive: true })
+  const { log } = await start(t, yaml('http://127.0.0.1:9', []).replace('engine: memory', `engine: lmdb, path: ${path}`))
+  while (!log().includes('usage records of killed processes cannot be read')) await pause(10)
+  t.match(log(), /^\{"level":50.*EISDIR/)
 })
 
 t.test('where the provider gave the reply its id, the caller sees that, and the log line has both', async (t) => {

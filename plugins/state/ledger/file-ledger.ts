@@ -76,7 +76,7 @@ export class FileLedger implements Ledger {
   }
 
   /** Whether this process created the file. */
-  readonly owns = (name: string): boolean => this.#writer.owns(name)
+  readonly owns = (name: string): boolean => this.#writer.own.has(name)
 
   readonly onTrouble = this.#troubles.add
 

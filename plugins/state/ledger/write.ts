@@ -37,6 +37,8 @@ interface OpenFile {
 export class LedgerWriter {
   /** If set, no file is deleted before it is shipped completely. */
   shipping: FileShipping | null = null
+  /** Names of all files that it created. */
+  readonly own = new Set<string>()
   readonly #path: string
   /** Number of the folder that its folder is in. */
   readonly #parent: number
@@ -49,8 +51,6 @@ export class LedgerWriter {
   #full: string[] = []
   /** Files that could not be cut back yet, and to which length. */
   readonly #torn = new Map<string, number>()
-  /** Names of all files that it created. */
-  readonly #own = new Set<string>()
 
   constructor (path: string, config: LedgerConfig, now: () => number) {
     this.#path = path
@@ -58,11 +58,6 @@ export class LedgerWriter {
     this.#now = now
     makeFolder(path)
     this.#parent = statSync(dirname(path)).ino
-  }
-
-  /** Whether this process created the file. */
-  owns (name: string): boolean {
-    return this.#own.has(name)
   }
 
   /** Resolves when the disk has the text; rejects if the disk does not accept it. */
@@ -114,13 +109,16 @@ export class LedgerWriter {
     const { maxFileBytes, maxFileAgeMs, keepMs } = this.#config
     const now = this.#now()
     const file = this.#file
-    const maxAgeMs = Math.min(maxFileAgeMs, keepMs)
     if (file !== null) {
       const { size } = await file.handle.stat()
       // Others may have put a mark behind it, or cut it off: what is written to it then is not shipped.
       const isWhole = size >= file.bytes
       file.bytes = size
-      if (isWhole && size < maxFileBytes && now - file.openedAt < maxAgeMs && hasPlace(file, since)) return file
+      const isYoung = now - file.openedAt < Math.min(maxFileAgeMs, keepMs)
+      // False after the clock was set back: a file's name has the time of its oldest record, and the file's own time, which each write sets
+      // to the clock's, must not be before its newest one.
+      const hasPlace = file.since <= since && file.newest - since <= slackMs
+      if (isWhole && size < maxFileBytes && isYoung && hasPlace) return file
       await this.#leave()
     }
     // Somebody may have deleted it. Where a volume is unmounted, what is made in its place would be hidden once it is back.
@@ -129,7 +127,7 @@ export class LedgerWriter {
     await this.#dropOld(now)
     const name = `${String(since).padStart(15, '0')}-${process.pid}-${randomBytes(4).toString('hex')}.ledger`
     const path = join(this.#path, name)
-    this.#own.add(name)
+    this.own.add(name)
     this.#file = { path, handle: await open(path, this.#flags), since, newest: since, openedAt: now, bytes: 0 }
     return this.#file
   }
@@ -162,14 +160,6 @@ export class LedgerWriter {
       this.#torn.delete(path)
     }))
   }
-}
-
-/**
- * False after the clock was set back. A file's name has the time of its oldest record, and the file's own time, which each write sets to
- * the clock's, must not be before its newest one.
- */
-function hasPlace ({ since, newest }: OpenFile, time: number): boolean {
-  return since <= time && newest - time <= slackMs
 }
 
 /**
