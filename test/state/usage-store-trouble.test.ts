@@ -249,6 +249,17 @@ t.test('a usage store in trouble', { skip: withoutPostgres }, async (t) => {
     await t.rejects(ask('SELECT pg_advisory_lock(1)'), { code: '55P03' })
   })
 
+  t.test('a report that is read more slowly than the server allows says why it ends', async (t) => {
+    await server.ask('CREATE ROLE slow LOGIN')
+    await server.ask("ALTER ROLE slow SET idle_in_transaction_session_timeout = '50ms'")
+    const { stream, isOpen, close } = await connect({ url: server.url.replace('tester@', 'slow@'), password: null, timeoutMs: 30_000 })
+    t.teardown(close)
+    const rows = stream('SELECT generate_series(1, 5000)', [])
+    t.equal((await rows.next()).value?.length, 2_000)
+    while (isOpen()) await pause(10)
+    await t.rejects(rows.next(), { message: /idle-in-transaction timeout/ })
+  })
+
   t.test('a newer version that makes the tables at the same moment keeps them as its own', async (t) => {
     const { schema, ...store } = storeOf(server)
     const newer = new pg.Client({ connectionString: server.url })

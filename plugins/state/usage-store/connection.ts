@@ -31,8 +31,8 @@ export async function connect ({ url, password, timeoutMs }: Pick<UsageStoreRule
   })
   // Not in the address, because that of a socket has no place for it.
   if (password !== null) client.password = password()
-  let open = true
-  client.on('error', () => { open = false })
+  let broken: unknown = null
+  client.on('error', (error) => { broken ??= error })
   try {
     await client.connect()
   } catch (error) {
@@ -41,8 +41,15 @@ export async function connect ({ url, password, timeoutMs }: Pick<UsageStoreRule
   }
   return {
     ask: async <Row extends object>(text: string, values: readonly unknown[] = []) => (await client.query<Row>(text, [...values])).rows,
-    stream: <Row extends object>(text: string, values: readonly unknown[]) => streamed<Row>(client, text, values),
-    isOpen: () => open,
+    stream: async function * <Row extends object>(text: string, values: readonly unknown[]) {
+      try {
+        yield * streamed<Row>(client, text, values)
+      } catch (error) {
+        // The client itself says no more than that it is of no use any more.
+        throw broken ?? error
+      }
+    },
+    isOpen: () => broken === null,
     close: async () => end(client),
   }
 }
