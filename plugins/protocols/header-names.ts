@@ -53,3 +53,6 @@ export const gatewayChoices =
 
 /** Headers by which Azure chooses a model: the image model, and the deployment where several share one address. */
 export const modelHeaders: readonly string[] = ['x-ms-oai-image-generation-deployment', 'azureml-model-deployment']
+
+/** Headers by which callers choose who pays, and whose refusals no words of providers are known of. */
+export const payerHeaders: readonly string[] = ['anthropic-workspace-id', 'x-hf-bill-to']

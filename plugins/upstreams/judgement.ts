@@ -2,8 +2,9 @@ import { unescape } from 'node:querystring'
 import { GatewayError } from '../core/errors/gateway-error.js'
 import type { ModelCall } from '../core/call/model-call.js'
 import { redirections } from '../core/call/outcome.js'
+import { payerHeaders } from '../protocols/index.js'
 import { mayNameAccount, namesAccount, namesRequest, waitMsOf } from '../protocols/refusals.js'
-import type { Failure, KeptReply } from '../core/upstream/upstream.js'
+import type { Failure, KeptReply, Upstream } from '../core/upstream/upstream.js'
 
 /** How an attempt ended, as reported in the metrics, the log line and the span. */
 export const attemptResults = [
@@ -65,17 +66,21 @@ function judgeTransport (error: Error, sent: boolean): Judgement {
   return { result, cause: result, blames: 'upstream', waitMs: null }
 }
 
-function judgeReply ({ status, headers, text }: KeptReply, ownCredential: boolean, nowMs: number, llm: ModelCall): Judgement {
+function judgeReply ({ status, headers, text, upstream }: KeptReply, ownCredential: boolean, nowMs: number, llm: ModelCall): Judgement {
   if (ownCredential && mayNameAccount(status) && namesAccount(text, () => saidIn(llm))) {
     return { result: 'credential', cause: 'credential', blames: 'credential', waitMs: null }
   }
   const judged = judgeStatus(status, headers, text, nowMs)
   if (judged !== null) return judged
   const isOwn = namesRequest(text)
-  // The account can still pay for smaller requests.
-  if (status === 402 && ownCredential && isOwn) return { ...nothing, result: 'credential', cause: 'credential' }
-  if (!ownCredential || status === 400 || status === 404 || isOwn) return { ...nothing, result: 'client_error' }
+  if (!ownCredential || status === 400 || status === 404 || (isOwn && status !== 402)) return { ...nothing, result: 'client_error' }
+  // The account can still pay for smaller requests, and for callers that name no other payer.
+  if (isOwn || choosesPayer(llm, upstream)) return { ...nothing, result: 'credential', cause: 'credential' }
   return { result: 'credential', cause: 'credential', blames: status === 403 ? 'credential_model' : 'credential', waitMs: null }
+}
+
+function choosesPayer ({ request }: ModelCall, { headers }: Upstream): boolean {
+  return payerHeaders.some((name) => name in Object(request?.headers) && !headers.some(([own]) => own === name))
 }
 
 /** A limit or a failure of the upstream; null for any other status. */
