@@ -33,9 +33,14 @@ function sent ({ upstream, headers }: Call): string[] {
   return headers.flatMap(([name, value]) => inHeader([name === upstream.credentialHeader ? 'authorization' : name, value]))
 }
 
+/** Secrets in JSON, by which other gateways are told where to send a request and with which key. */
+const inJson = /(?:key|token|secret|authorization)"\s*:\s*"(?:bearer )?([^"]+)/gi
+
 /** Without its scheme. */
 function inHeader ([name, value]: readonly [string, unknown]): string[] {
-  return holdsSecret(name) ? [String(value).replace(/^\S+ +/, '')] : []
+  if (!holdsSecret(name)) return []
+  const text = String(value)
+  return [text.replace(/^\S+ +/, ''), ...Array.from(text.matchAll(inJson), (found) => String(found[1]))]
 }
 
 function inQuery (query: string | undefined): string[] {

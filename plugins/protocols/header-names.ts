@@ -41,7 +41,7 @@ export const frontHeaders = new RegExp(`^(?:${[
 export const gatewayHeaders: readonly string[] = [
   'cf-aig-authorization', 'helicone-auth', 'x-litellm-api-key', 'x-portkey-api-key', 'x-portkey-config', 'x-portkey-virtual-key', 'x-bf-vk',
   'x-bf-direct-key', 'x-portkey-aws-secret-access-key', 'x-portkey-aws-session-token', 'x-portkey-azure-ad-token',
-  'x-portkey-azure-entra-client-secret', 'x-portkey-vertex-service-account-json',
+  'x-portkey-azure-entra-client-secret', 'x-portkey-vertex-service-account-json', 'helicone-fallbacks',
 ]
 
 /**
@@ -49,7 +49,7 @@ export const gatewayHeaders: readonly string[] = [
  * Bifrost, Cloudflare AI Gateway, Helicone, Portkey, which has some for each of its providers.
  */
 export const gatewayChoices =
-  /^(?:cf-aig-(?:byok-alias|gateway-id)|helicone-(?:target-url|openai-api-base|fallbacks)|x-bf-api-key|x-portkey-(?!trace|span|parent|meta|cache|debug|strict|\w+-(?:beta|version)$))/
+  /^(?:cf-aig-(?:byok-alias|gateway-id)|helicone-(?:target-url|openai-api-base)|x-bf-api-key|x-portkey-(?!trace|span|parent|meta|cache|debug|strict|\w+-(?:beta|version)$))/
 
 /** Headers by which Azure chooses a model: the image model, and the deployment where several share one address. */
 export const modelHeaders: readonly string[] = ['x-ms-oai-image-generation-deployment', 'azureml-model-deployment']

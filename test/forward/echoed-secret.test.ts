@@ -18,11 +18,15 @@ const told = { error: { code: 403, message: `Consumer 'api_key:${canary}' has be
 
 async function places (t: Test, upstream: Upstream): Promise<Record<string, FastifyInstance>> {
   const main = { url: upstream.url, credential: canary }
-  const header = { url: upstream.url, headers: { 'x-portkey-api-key': canary } }
+  const config = JSON.stringify({ strategy: { mode: 'single' }, targets: [{ provider: 'google', api_key: canary }] }, null, 1)
+  const inConfig = { url: upstream.url, headers: { 'x-portkey-config': config.replaceAll('\n', '') } }
   const host = { groups: { all: { protocols: everyProtocol } }, keys: [{ id: 'caller', group: 'all', secret }], routes: false }
   const options: Record<string, LlmGatewayOptions> = {
     'own routes': gatewayOptions('', { upstreams: { main } }),
-    'a secret among the headers of an upstream': gatewayOptions('', { upstreams: { main: header } }),
+    'a secret in JSON among the headers of an upstream': gatewayOptions('', { upstreams: { main: inConfig } }),
+    'a secret in a header within JSON': gatewayOptions('', {
+      upstreams: { main: { url: upstream.url, headers: { 'helicone-fallbacks': `[{"headers":{"Authorization":"Bearer ${canary}"}}]` } } },
+    }),
     'a secret among the headers of an upstream that gets the keys of callers': gatewayOptions('', {
       upstreams: { main: { url: upstream.url, headers: { 'x-portkey-aws-session-token': canary }, credential: 'forward' } },
     }),

@@ -19,11 +19,11 @@ const secretHeaders = [
   'x-vercel-oidc-token',
   'cf-aig-authorization', 'helicone-auth', 'x-litellm-api-key', 'x-portkey-api-key', 'x-portkey-config', 'x-portkey-virtual-key', 'x-bf-vk',
   'x-bf-direct-key', 'x-portkey-aws-secret-access-key', 'x-portkey-aws-session-token', 'x-portkey-azure-ad-token',
-  'x-portkey-azure-entra-client-secret', 'x-portkey-vertex-service-account-json',
+  'x-portkey-azure-entra-client-secret', 'x-portkey-vertex-service-account-json', 'helicone-fallbacks',
 ]
 
 const choices = [
-  'cf-aig-byok-alias', 'cf-aig-gateway-id', 'helicone-target-url', 'helicone-openai-api-base', 'helicone-fallbacks', 'x-bf-api-key',
+  'cf-aig-byok-alias', 'cf-aig-gateway-id', 'helicone-target-url', 'helicone-openai-api-base', 'x-bf-api-key',
   'x-bf-api-key-id', 'x-portkey-custom-host', 'x-portkey-provider', 'x-portkey-huggingface-base-url', 'x-portkey-azure-foundry-url',
   'x-portkey-azure-resource-name', 'x-portkey-aws-region', 'x-portkey-vertex-project-id', 'x-portkey-openai-organization',
 ]
