@@ -7,6 +7,7 @@ import t from 'tap'
 import { gatewayOf } from '../../plugins/core/gateway.js'
 import llmGateway, { proxyOptions, type LlmGatewayOptions } from '../../plugins/index.js'
 import { currentBuckets } from '../../plugins/limits/budgets.js'
+import { storeSideOf } from '../../plugins/limits/store-side.js'
 import { memoryNotes } from '../../plugins/core/upstream/memory-notes.js'
 import { memoryBalances, memoryLedger, openState, type LedgerRecord, type Notes, type State } from '../../plugins/state/index.js'
 import { call, everyProtocol, listen, read, secret, startGateway, watchSettled } from '../helpers/gateway.js'
@@ -173,10 +174,13 @@ t.test('one that is told while it is still being remembered is charged what it u
   const settled = Promise.all([1, 2].map(async () => await front.ask(json(response('completed', counts(30, 4))))))
   while (upstream.seen.length < 3) await wait(5)
   await wait(100)
+  const { unwritten } = storeSideOf(balances)
+  t.equal(unwritten.size, 1)
   write()
   await settled
   await spent(balances, 34)
   t.equal(sum(front, 'tokens_total'), 34)
+  t.equal(unwritten.size, 0, 'memory keeps none of those that are remembered')
 })
 
 t.test('one is remembered only once it is charged, so that a killed process leaves nothing to give back', async (t) => {
