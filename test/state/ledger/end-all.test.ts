@@ -68,6 +68,8 @@ t.test('a process whose file is marked while it lives is charged what it records
   const ids: unknown[] = []
   for await (const { id } of new FileLedger(path).unsettled()) ids.push(id)
   t.strictSame(ids, ['b', 'c'])
+  endAll(path)
+  for await (const { id } of new FileLedger(path).unsettled()) t.fail(`${id} stands before the second mark`)
 })
 
 t.test('each file gets one mark, behind a whole line, and stays as old as it was', async (t) => {
