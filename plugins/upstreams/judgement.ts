@@ -74,8 +74,8 @@ function judgeReply ({ status, headers, text, upstream }: KeptReply, ownCredenti
   if (judged !== null) return judged
   const isOwn = namesRequest(text)
   if (!ownCredential || status === 400 || status === 404 || (isOwn && status !== 402)) return { ...nothing, result: 'client_error' }
-  // The account can still pay for smaller requests, and for callers that name no other payer.
-  if (isOwn || choosesPayer(llm, upstream)) return { ...nothing, result: 'credential', cause: 'credential' }
+  // The account can still pay for smaller requests, and for callers that name no other payer. A 401 is about the key, whoever pays.
+  if (isOwn || (status !== 401 && choosesPayer(llm, upstream))) return { ...nothing, result: 'credential', cause: 'credential' }
   return { result: 'credential', cause: 'credential', blames: status === 403 ? 'credential_model' : 'credential', waitMs: null }
 }
 

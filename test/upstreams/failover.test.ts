@@ -89,15 +89,19 @@ t.test('an organisation that a caller is not of takes no member from the others'
 })
 
 t.test('a caller that names another payer takes no member from the others, if the upstream names none', async (t) => {
-  const refusal = { status: 403, body: { type: 'error', error: { type: 'permission_error', message: 'not authorized' } } }
-  for (const [name, own, seen] of [
-    ['anthropic-workspace-id', {}, [2, 1]], ['x-hf-bill-to', {}, [2, 1]], ['x-hf-bill-to', { 'x-hf-bill-to': 'us' }, [1, 2]],
+  const error = { type: 'permission_error', message: 'not authorized' }
+  for (const [status, name, own, seen] of [
+    [403, 'anthropic-workspace-id', {}, [2, 1]],
+    [403, 'x-hf-bill-to', {}, [2, 1]],
+    [402, 'x-hf-bill-to', {}, [2, 1]],
+    [401, 'x-hf-bill-to', {}, [1, 2]],
+    [403, 'x-hf-bill-to', { 'x-hf-bill-to': 'us' }, [1, 2]],
   ] as const) {
     const gateway = await startPool(t, { rules: inOrder, upstreams: [{ headers: own }] })
-    gateway.members[0]?.queue(refusal)
+    gateway.members[0]?.queue({ status, body: { type: 'error', error } })
     t.equal((await ask(gateway, chat, { [name]: 'other' })).status, 200)
     t.equal((await ask(gateway, chat)).status, 200)
-    t.strictSame(seenBy(gateway), seen, name)
+    t.strictSame(seenBy(gateway), seen, `${name} ${status}`)
   }
 })
 
