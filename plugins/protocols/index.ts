@@ -13,7 +13,9 @@ export {
   endpointIds, protocolNames, protocols, schemaNames, type EndpointId, type ProtocolLabel, type ProtocolName, type SchemaName,
 } from './list.js'
 export { besideVersions } from './beside-versions.js'
-export { credentialHeaders, frontHeaders, gatewayChoices, gatewayHeaders, modelHeaders, payerHeaders, signInHeaders } from './header-names.js'
+export {
+  credentialHeaders, frontHeaders, gatewayChoices, gatewayHeaders, modelHeaders, payerHeaders, signInHeaders,
+} from './header-names.js'
 export { modelLists } from './models/endpoint.js'
 export { sockets } from './sockets/endpoint.js'
 export { usageHiding } from './usage-hiding.js'
