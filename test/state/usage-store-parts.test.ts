@@ -316,6 +316,33 @@ t.test('a file and a real store', { skip: withoutPostgres }, async (t) => {
     await agrees(t, server, store, all)
   })
 
+  t.test('an end mark among records that are shipped leaves those behind it waiting', async (t) => {
+    const store = storeOf(server)
+    const path = folder(t)
+    const all = records(500)
+    const lines = all.map(writeFrame)
+    const text = [...lines.slice(0, 250), 'end\n', ...lines.slice(250)].join('')
+    writeFileSync(join(path, name), text)
+    const open = await UsageStore.open(readUsageStore(store), Date.now)
+    t.teardown(async () => await open.close())
+    const backlog = new Backlog(path, ownsNone)
+    await backlog.look(() => 0)
+    const [file] = backlog.files
+    if (file === undefined) throw new Error('there is a file')
+    const answers = [true, false]
+    const takeIn: UsageStore['takeIn'] = async (...batch) => {
+      if (answers.shift() === false) throw new Error('the connection ended')
+      return await open.takeIn(...batch)
+    }
+    const broken = new Proxy(open, { get: (real, field) => field === 'takeIn' ? takeIn : Reflect.get(real, field) })
+    await t.rejects(shipFile(broken, backlog, file, () => t.fail('none is refused')), { message: 'the connection ended' })
+    t.equal(backlog.records, 1)
+    t.equal(backlog.has(name, text.length), false, 'the file must stay')
+    await shipFile(open, backlog, file, () => {})
+    t.equal(backlog.records, 0)
+    await agrees(t, server, store, all)
+  })
+
   t.test('a file that begins while others are looked at is not shipped before the store is asked of all', async (t) => {
     const store = storeOf(server)
     const path = folder(t)

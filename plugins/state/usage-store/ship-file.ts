@@ -4,6 +4,7 @@
 import { appendFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { readFrame } from '../ledger/frame.js'
+import { endMark } from '../ledger/read.js'
 import type { LedgerRecord } from '../types.js'
 import type { Backlog, Unshipped } from './backlog.js'
 import { firstLines, readPiece } from './pieces.js'
@@ -22,7 +23,7 @@ export async function shipFile (store: UsageStore, backlog: Backlog, file: Unshi
     const { lines, end } = firstLines(piece, maxRecords)
     const records = lines.flatMap((line) => readFrame(line) ?? [])
     const bytes = await takeIn({ store, file, onRefused }, records, end)
-    backlog.shipped(file, { end, records: lines.length, time: records.at(-1)?.time })
+    backlog.shipped(file, { end, records: lines.filter((line) => line !== endMark).length, time: records.at(-1)?.time })
     // Another process may have read further.
     await backlog.note(new Map([[file.name, bytes]]))
   }
