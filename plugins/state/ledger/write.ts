@@ -86,8 +86,9 @@ export class LedgerWriter {
     await file.handle.appendFile(text)
     if (this.#flags === 'ax') await file.handle.datasync()
     const bytes = file.bytes + text.length
-    const there = await statOf(file.path)
-    if (there !== null && there.size >= bytes) {
+    // A name that cannot be looked at, as in a folder without rights, is no reason to take out what the disk has.
+    const there = await statOf(file.path).catch(async () => await file.handle.stat())
+    if (there !== null && there.nlink > 0 && there.size >= bytes) {
       file.bytes = bytes
       file.newest = Math.max(file.newest, newest)
       return true

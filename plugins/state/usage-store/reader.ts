@@ -107,8 +107,9 @@ function columnOf (field: string): string | undefined {
 function conditions ({ from, to, wanted }: UsageQuestion, time: string): { readonly text: string, readonly values: readonly unknown[] } {
   const values: unknown[] = []
   const conditions = ['true']
-  if (Number.isFinite(from)) conditions.push(`${time} >= $${values.push(new Date(from).toISOString())}::timestamptz`)
-  if (Number.isFinite(to)) conditions.push(`${time} < $${values.push(new Date(to).toISOString())}::timestamptz`)
+  for (const [compares, bound] of [['>=', from], ['<', to]] as const) {
+    if (Number.isFinite(bound)) conditions.push(`${time} ${compares} $${values.push(new Date(bound).toISOString())}::timestamptz`)
+  }
   for (const name of filters) {
     const given = wanted[name]
     if (given.length > 0) conditions.push(`coalesce(${columnOf(name)}, 'null') = ANY($${values.push(given)}::text[])`)

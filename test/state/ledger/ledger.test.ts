@@ -497,6 +497,22 @@ for (const [what, change] of meanwhile) {
   })
 }
 
+t.test('a record that the disk has stays where it is if its file cannot be looked at', async (t) => {
+  const path = join(t.testdir({}), 'ledger')
+  const ledger = new FileLedger(path)
+  await ledger.append(record('before'))
+  renameSync(path, `${path}-away`)
+  // What is below it cannot be looked at, as below a folder without rights.
+  writeFileSync(path, '')
+  const trouble = new Promise((resolve) => { ledger.onTrouble(resolve) })
+  t.equal(await Promise.race([ledger.append(record('meanwhile')), trouble]), undefined)
+  rmSync(path)
+  renameSync(`${path}-away`, path)
+  await ledger.append(record('after'))
+  t.same(await idsIn(ledger), ['before', 'meanwhile', 'after'])
+  await ledger.close()
+})
+
 t.test('all that may have waited for a store is looked at again', async (t) => {
   const path = t.testdir({})
   const killed = new FileLedger(path)
