@@ -1,5 +1,6 @@
 /** Balances that are made anew know no more which late charges they have: those of the ledger are not made a second time. */
-import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, utimesSync } from 'node:fs'
+import fs, { mkdirSync, readdirSync, readFileSync, rmSync, statSync, utimesSync } from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
 import { join } from 'node:path'
 import t from 'tap'
 import { endAll } from '../../../plugins/state/ledger/end-all.js'
@@ -77,6 +78,10 @@ t.test('each file gets one mark, behind a whole line, and stays as old as it was
   const path = t.testdir({ 'empty.ledger': '', 'ended.ledger': ended, 'whole.ledger': 'one\n', 'cut.ledger': 'one\ntw', other: 'one' })
   mkdirSync(join(path, 'no-file.ledger'))
   for (const name of readdirSync(path)) utimesSync(join(path, name), 1, 1)
+  // As Node does with `--permission`. Its own switch is for whole processes.
+  t.intercept(fs, 'futimesSync', { value: () => { throw new Error('futimes API is disabled when Permission Model is enabled.') } })
+  syncBuiltinESMExports()
+  t.teardown(syncBuiltinESMExports)
   endAll(path)
   endAll(path)
   const texts = { 'empty.ledger': 'end\n', 'ended.ledger': ended, 'whole.ledger': ended, 'cut.ledger': 'one\ntw\nend\n', other: 'one' }
