@@ -58,8 +58,9 @@ t.test('every query tells what is in the usage store', { skip: withoutPostgres }
   await keep(state, all)
   await arrive(server, store, all)
   const page = readFileSync(new URL('../../docs/usage-store.md', import.meta.url), 'utf8')
-  const [grants = '', report = ''] = [...page.matchAll(/```sql\n([^]*?)```/g)].map(([, sql = '']) => sql)
+  const [grants = '', timeouts = '', report = ''] = [...page.matchAll(/```sql\n([^]*?)```/g)].map(([, sql = '']) => sql)
   await server.ask(grants)
+  await server.ask(timeouts.replaceAll('gateway', 'tester'))
   // What the page grants is enough for all that follows.
   const reader = new pg.Client({ connectionString: server.url.replace('tester', 'reports') })
   await reader.connect()
