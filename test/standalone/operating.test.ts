@@ -169,7 +169,7 @@ t.test('a ledger file of the last day that cannot be read at the start is told',
   mkdirSync(join(path, 'ledger', '000000000000001-1-0badc0de.ledger'), { recursive: true })
   const { log } = await start(t, yaml('http://127.0.0.1:9', []).replace('engine: memory', `engine: lmdb, path: ${path}`))
   while (!log().includes('usage records of killed processes cannot be read')) await pause(10)
-  t.match(log(), /^\{"level":50.*EISDIR/)
+  t.match(log(), /^\{"level":50.*EISDIR/m)
 })
 
 t.test('where the provider gave the reply its id, the caller sees that, and the log line has both', async (t) => {
