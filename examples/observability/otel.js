@@ -11,7 +11,7 @@ import { defaultResource, detectResources, envDetector, resourceFromAttributes, 
 import { MeterProvider, PeriodicExportingMetricReader } from '@opentelemetry/sdk-metrics'
 import { BatchSpanProcessor, NodeTracerProvider } from '@opentelemetry/sdk-trace-node'
 
-if (process.env.OTEL_SDK_DISABLED !== 'true') start()
+if (process.env.OTEL_SDK_DISABLED?.toLowerCase() !== 'true') start()
 
 function start () {
   // An SDK tells failed exports to this logger alone, and has none by default.

@@ -83,7 +83,7 @@ t.test('a collector that takes nothing is told on stderr, and keeps no process t
 
 t.test('OTEL_SDK_DISABLED turns it off', async (t) => {
   const collector = await startReceiver(t)
-  const child = withOtel(t, 'port: 0', { OTEL_SDK_DISABLED: 'true', OTEL_EXPORTER_OTLP_ENDPOINT: collector.url })
+  const child = withOtel(t, 'port: 0', { OTEL_SDK_DISABLED: 'True', OTEL_EXPORTER_OTLP_ENDPOINT: collector.url })
   await originOf(child)
   child.process.kill('SIGTERM')
   await child.exited
