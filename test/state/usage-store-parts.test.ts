@@ -8,7 +8,7 @@ import t from 'tap'
 import { endAll } from '../../plugins/state/ledger/end-all.js'
 import { FileLedger } from '../../plugins/state/ledger/file-ledger.js'
 import { writeFrame } from '../../plugins/state/ledger/frame.js'
-import { Backlog } from '../../plugins/state/usage-store/backlog.js'
+import { Backlog, type Unshipped } from '../../plugins/state/usage-store/backlog.js'
 import { readMarks, writeMarks } from '../../plugins/state/usage-store/marks.js'
 import { readUsageStore } from '../../plugins/state/usage-store/options.js'
 import { countRecords, firstLines, readPiece } from '../../plugins/state/usage-store/pieces.js'
@@ -22,6 +22,25 @@ import { agrees, arrive, folder, host, idsIn, keep, record, records, shipped, st
 
 const name = '000000000000001-1-0badc0de.ledger'
 const ownsNone = (): boolean => false
+
+/** A backlog of a folder with one file, which is counted. */
+async function lookIn (path: string): Promise<{ readonly backlog: Backlog, readonly file: Unshipped }> {
+  const backlog = new Backlog(path, ownsNone)
+  await backlog.look(() => 0)
+  const [file] = backlog.files
+  if (file === undefined) throw new Error('there is a file')
+  return { backlog, file }
+}
+
+/** A store that answers a batch with the next of these errors, or takes it in. */
+function failing (store: UsageStore, errors: Array<Error | null>): UsageStore {
+  const takeIn: UsageStore['takeIn'] = async (...batch) => {
+    const error = errors.shift()
+    if (error instanceof Error) throw error
+    return await store.takeIn(...batch)
+  }
+  return new Proxy(store, { get: (real, field) => field === 'takeIn' ? takeIn : Reflect.get(real, field) })
+}
 
 t.test('pieces are whole lines, however long', async (t) => {
   const file = join(folder(t), 'a')
@@ -181,10 +200,7 @@ t.test('records that come while others are counted or shipped are counted once',
   const ends = lines.map((_, at) => lines.slice(0, at + 1).join('').length)
   const upTo = (count: number): number => Number(ends[count - 1])
   writeFileSync(file, lines.slice(0, 2).join(''))
-  const backlog = new Backlog(path, ownsNone)
-  await backlog.look(() => 0)
-  const [found] = backlog.files
-  if (found === undefined) throw new Error('there is one')
+  const { backlog, file: found } = await lookIn(path)
   backlog.shipped(found, { end: upTo(1), records: 1, time: 2 })
   t.match(backlog, { records: 1, since: 2 })
   t.equal(backlog.has(name, upTo(2)), false, 'one waits')
@@ -232,10 +248,7 @@ t.test('a file and a real store', { skip: withoutPostgres }, async (t) => {
     const open = await UsageStore.open(readUsageStore(store), Date.now)
     t.teardown(async () => await open.close())
     const whole = lines.join('').length
-    const backlog = new Backlog(path, ownsNone)
-    await backlog.look(() => 0)
-    const [file] = backlog.files
-    if (file === undefined) throw new Error('there is a file')
+    const { backlog, file } = await lookIn(path)
     await server.ask(`INSERT INTO ${store.schema}.shipped_files VALUES ($1, $2, now())`, [name, whole + 100])
     await shipFile(open, backlog, file, () => {})
     t.equal(file.shipped, whole + 100, 'as the store says')
@@ -298,17 +311,9 @@ t.test('a file and a real store', { skip: withoutPostgres }, async (t) => {
     writeFileSync(join(path, name), all.map(writeFrame).join(''))
     const open = await UsageStore.open(readUsageStore(store), Date.now)
     t.teardown(async () => await open.close())
-    const backlog = new Backlog(path, ownsNone)
-    await backlog.look(() => 0)
-    const [file] = backlog.files
-    if (file === undefined) throw new Error('there is a file')
-    const errors = [Object.assign(new Error('it has no place'), { code: '22003' }), null, new Error('the connection ended')]
-    const takeIn: UsageStore['takeIn'] = async (...batch) => {
-      const error = errors.shift()
-      if (error instanceof Error) throw error
-      return await open.takeIn(...batch)
-    }
-    const broken = new Proxy(open, { get: (real, field) => field === 'takeIn' ? takeIn : Reflect.get(real, field) })
+    const { backlog, file } = await lookIn(path)
+    const noPlace = Object.assign(new Error('it has no place'), { code: '22003' })
+    const broken = failing(open, [noPlace, null, new Error('the connection ended')])
     await t.rejects(shipFile(broken, backlog, file, () => t.fail('none is refused')), { message: 'the connection ended' })
     t.same(await idsIn(server, store), all.slice(0, 2).map(({ id }) => id).sort())
     t.equal((await open.positions([name])).get(name), 0)
@@ -325,16 +330,8 @@ t.test('a file and a real store', { skip: withoutPostgres }, async (t) => {
     writeFileSync(join(path, name), text)
     const open = await UsageStore.open(readUsageStore(store), Date.now)
     t.teardown(async () => await open.close())
-    const backlog = new Backlog(path, ownsNone)
-    await backlog.look(() => 0)
-    const [file] = backlog.files
-    if (file === undefined) throw new Error('there is a file')
-    const answers = [true, false]
-    const takeIn: UsageStore['takeIn'] = async (...batch) => {
-      if (answers.shift() === false) throw new Error('the connection ended')
-      return await open.takeIn(...batch)
-    }
-    const broken = new Proxy(open, { get: (real, field) => field === 'takeIn' ? takeIn : Reflect.get(real, field) })
+    const { backlog, file } = await lookIn(path)
+    const broken = failing(open, [null, new Error('the connection ended')])
     await t.rejects(shipFile(broken, backlog, file, () => t.fail('none is refused')), { message: 'the connection ended' })
     t.equal(backlog.records, 1)
     t.equal(backlog.has(name, text.length), false, 'the file must stay')
