@@ -15,20 +15,33 @@ const format = { semicolons: false, ecma: 2020, quote_style: 3 }
 
 async function withoutComments ([path, text]) {
   const { code } = await minify(text, { module: true, compress: false, mangle: false, format })
-  return [path, withLineEnds(code)]
+  return [path, withEdits(code)]
 }
 
-/** Texts over several lines as they were: terser writes each line end as two characters, and a script of a store as one line. */
-function withLineEnds (code) {
-  const lastFirst = textsIn(parseAst(code)).sort((a, b) => b.start - a.start)
-  return lastFirst.reduce((all, { start, end }) =>
-    all.slice(0, start) + all.slice(start, end).replaceAll(/(?<!\\)((?:\\\\)*)\\n/g, '$1\n') + all.slice(end), code)
+/** What terser has no option for. */
+function withEdits (code) {
+  const lastFirst = editsOf(parseAst(code)).sort((a, b) => b.start - a.start)
+  return lastFirst.reduce((all, { start, end, edited }) => all.slice(0, start) + edited(all.slice(start, end)) + all.slice(end), code)
 }
 
-/** The texts of all templates. */
-function textsIn (node) {
+/** As it was: terser writes a line end in a text as two characters, and so a script of a store as one line. */
+const withLineEnds = (text) => text.replaceAll(/(?<!\\)((?:\\\\)*)\\n/g, '$1\n')
+
+/** The texts of all templates, and what stands between two declarations. */
+function editsOf (node) {
   if (Object(node) !== node) return []
-  return node.type === 'TemplateElement' ? [node] : Object.values(node).flatMap(textsIn)
+  const { type, start, end } = node
+  if (type === 'TemplateElement') return [{ start, end, edited: withLineEnds }]
+  return [...Array.isArray(node) ? betweenDeclarations(node) : [], ...Object.values(node).flatMap(editsOf)]
+}
+
+/** Of declarations in a row the first alone has its `const`: 8 kB less. */
+function betweenDeclarations (statements) {
+  return statements.flatMap((next, i) => {
+    const { type, kind, end: start } = statements[i - 1] ?? {}
+    if (type !== 'VariableDeclaration' || next.type !== type || next.kind !== kind) return []
+    return [{ start, end: next.declarations[0].start, edited: () => ',\n' }]
+  })
 }
 
 const manifest = JSON.parse(readFileSync('package.json', 'utf8'))
