@@ -5,7 +5,7 @@ import {
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import pg from 'pg'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { openState } from '../../plugins/state/index.js'
 import { readUsageStore } from '../../plugins/state/usage-store/options.js'
 import { monthOf } from '../../plugins/state/usage-store/statements.js'
@@ -235,22 +235,37 @@ t.test('usage store', { skip: withoutPostgres }, async (t) => {
     t.same(await server.ask(`SELECT bytes::int FROM ${store.schema}.shipped_files`), sizes.map((bytes) => ({ bytes })), 'it is read, too')
   })
 
+  /** A database of a test's own, and the rows of a question to it: none before the first host has made its tables. */
+  const database = async (t: Test, name: string, options = ''): Promise<{ url: string, rows: (text: string) => Promise<object[]> }> => {
+    await server.ask(`CREATE DATABASE ${name} ${options}`)
+    const url = server.url.replace(/postgres$/, name)
+    const client = new pg.Client({ connectionString: url })
+    await client.connect()
+    t.teardown(async () => await client.end())
+    return { url, rows: async (text) => (await client.query(text).catch(() => ({ rows: [] }))).rows }
+  }
+
   t.test('a database without an encoding takes what is no character, too', async (t) => {
-    await server.ask("CREATE DATABASE bytes ENCODING 'SQL_ASCII' TEMPLATE template0")
-    const store = storeOf(server, { url: server.url.replace(/postgres$/, 'bytes') })
+    const { url, rows } = await database(t, 'bytes', "ENCODING 'SQL_ASCII' TEMPLATE template0")
+    const store = storeOf(server, { url })
     const state = await host(t, folder(t), store)
     state.ledger.shipping?.onTrouble((error) => t.fail(String(error)))
     const all = records(1, { model: 'nul \u0000, half \ud800, \u00e9', labels: { team: 'half \udc00' } })
     await keep(state, all)
-    const database = new pg.Client({ connectionString: store.url })
-    await database.connect()
-    t.teardown(async () => await database.end())
-    const found = async (): Promise<object[]> => {
-      // There is no table before the first host has made it.
-      return (await database.query(`SELECT model, labels FROM ${store.schema}.usage`).catch(() => ({ rows: [] }))).rows
-    }
+    const found = async (): Promise<object[]> => await rows(`SELECT model, labels FROM ${store.schema}.usage_quarters`)
     while ((await found()).length < all.length) await pause(20)
     t.same(await found(), [{ model: 'nul \ufffd, half \ufffd, \u00e9', labels: { team: 'half \ufffd' } }])
+  })
+
+  t.test('a database all of whose tables are published gets the tables all the same', async (t) => {
+    const { url, rows } = await database(t, 'published')
+    await rows('CREATE PUBLICATION everything FOR ALL TABLES')
+    const store = storeOf(server, { url })
+    const state = await host(t, folder(t), store)
+    state.ledger.shipping?.onTrouble((error) => t.fail(String(error)))
+    await keep(state, records(1))
+    while ((await rows(`SELECT FROM ${store.schema}.usage_quarters`)).length === 0) await pause(20)
+    t.same(await rows(`SELECT version FROM ${store.schema}.version`), [{ version: 1 }])
   })
 
   t.test('a record that the store has no place for waits, with those behind it, until it can be put aside', async (t) => {

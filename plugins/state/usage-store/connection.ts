@@ -86,6 +86,8 @@ export async function migrate ({ ask }: Connection, schema: string): Promise<voi
       END IF;
       SELECT version INTO done FROM ${schema}.version;
       ${steps.join('\n')}
+      -- It has no key, without which a publication for all tables lets none of its rows change.
+      ALTER TABLE ${schema}.version REPLICA IDENTITY FULL;
       UPDATE ${schema}.version SET version = ${migrations.length} WHERE version < ${migrations.length};
     END $$`)
 }
