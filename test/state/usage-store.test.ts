@@ -268,6 +268,20 @@ t.test('usage store', { skip: withoutPostgres }, async (t) => {
     t.same(await rows(`SELECT version FROM ${store.schema}.version`), [{ version: 1 }])
   })
 
+  t.test('a server that refuses MD5, as in FIPS mode, sums all the same', async (t) => {
+    const { url, rows } = await database(t, 'fips')
+    await rows('CREATE ROLE auditor LOGIN')
+    await rows('GRANT CREATE ON DATABASE fips TO auditor')
+    await rows('REVOKE EXECUTE ON FUNCTION md5(text), md5(bytea) FROM public')
+    const store = storeOf(server, { url: url.replace('tester@', 'auditor@') })
+    const state = await host(t, folder(t), store)
+    state.ledger.shipping?.onTrouble((error) => t.fail(String(error)))
+    await keep(state, records(1))
+    const found = async (): Promise<object[]> => await rows(`SELECT requests FROM ${store.schema}.usage_quarters`)
+    while ((await found()).length === 0) await pause(20)
+    t.same(await found(), [{ requests: '1' }])
+  })
+
   t.test('a record that the store has no place for waits, with those behind it, until it can be put aside', async (t) => {
     const store = storeOf(server)
     const path = folder(t)

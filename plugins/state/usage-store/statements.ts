@@ -8,6 +8,8 @@ const typed = columns.map(({ field, type }) => `"${field}" ${type}`).join(', ')
 
 /** What records are summed by; the digest of the values makes a key without nulls. */
 const dimensions = 'key_id, group_id, protocol, model, outcome, currency, labels'
+/** Not of MD5, which servers in FIPS mode refuse. */
+const digest = `encode(substr(sha256(convert_to(jsonb_build_array(${dimensions})::text, 'UTF8')), 1, 16), 'hex')::uuid`
 const sums = ['requests', ...leaves.map(({ type }) => type), 'charged', 'cost', 'unpriced']
 const summed = leaves.map(({ type }) => `sum(${type})`).join(', ')
 const added = sums.map((name) => name === 'cost'
@@ -29,7 +31,7 @@ export function takeIn (schema: string): string {
       ON CONFLICT DO NOTHING RETURNING *
     ), added AS (
       INSERT INTO ${schema}.usage_quarters AS q (quarter, digest, ${dimensions}, ${sums.join(', ')})
-      SELECT to_timestamp(floor(extract(epoch FROM time) / 900) * 900), md5(jsonb_build_array(${dimensions})::text)::uuid, ${dimensions},
+      SELECT to_timestamp(floor(extract(epoch FROM time) / 900) * 900), ${digest}, ${dimensions},
         count(*), ${summed}, sum(charged), sum(cost), count(*) FILTER (WHERE unpriced)
       FROM batch GROUP BY 1, 2, ${dimensions} ORDER BY 1, 2
       ON CONFLICT (quarter, digest) DO UPDATE SET ${added}
