@@ -84,7 +84,8 @@ t.test('over TLS its connection is closed, too', { skip: withoutTls }, async (t)
   await begun.next()
   const [session] = sessions
   if (session === undefined) throw new Error('no session')
-  const closed = once(session, 'close')
+  // From Node 24 on it is told of the error, too, with which `once` would end.
+  const closed = new Promise((resolve) => session.once('close', resolve))
   socket.destroy()
   session.emit('timeout')
   await closed
