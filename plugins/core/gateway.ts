@@ -24,7 +24,7 @@ import { callPlace, type ModelCall } from './call/model-call.js'
 import type { Key, KeyChange } from './types.js'
 import { answerUntaken } from './door/untaken-upgrade.js'
 import type { Destination, Notes } from './upstream/upstream.js'
-import { tickForm } from './tick-form.js'
+import { queuedTick } from './queued-tick.js'
 import { nothingKnown, type UpstreamsStatus } from './upstream/upstream-status.js'
 
 export interface Gateway {
@@ -85,8 +85,8 @@ export interface Gateway {
   urlRefused: RefusedUrlListener
   /** Forgets cached keys. Set by the auth plugin. */
   invalidateKeys: (change: KeyChange) => void
-  /** See `tickForm`: it only has to exist. */
-  readonly tickForm: object
+  /** See `queuedTick`: it only has to exist. */
+  readonly queuedTick: Promise<object>
 }
 
 const kGateway = Symbol('fastify-llm-gateway.gateway')
@@ -156,7 +156,7 @@ function newGateway (): Omit<Gateway, 'prefix' | 'resolve' | 'resolveLoosely' | 
     settlement: new CallSettlement(),
     urlRefused: doNothing,
     invalidateKeys: doNothing,
-    tickForm: tickForm(),
+    queuedTick: queuedTick(),
   }
 }
 
