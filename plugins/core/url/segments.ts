@@ -84,7 +84,7 @@ export function readings (path: string, caseSensitive: boolean): string[][] {
     text = decoded
   }
   // On the whole path and once for each reading: a path has room for thousands of segments.
-  const freed = new Set([...texts].map((reading) => reading.replace(/\\/g, '/').replace(/[^!-\uffff]/g, '')))
+  const freed = new Set([...texts].map((reading) => reading.replace(/\\/g, '/').replace(/[^!-~\xa0-\uffff]/g, '')))
   return [...freed].flatMap((reading) => {
     const segments = segmentsOf(reading)
     return /\/\.{1,2}(?:\/|$)/.test(`/${reading}`) ? [segments, withoutDots(segments)] : [segments]

@@ -220,7 +220,7 @@ t.test('what two readers could read in two ways is refused, never decoded and se
     '/v1/chat/completions#x', '/v1/chat/completions;a=b', '/v1/chat/ completions', '/v1/chat/completions%2520', '/v1%2fmessages',
     '/v1beta/models/a%2f..%2f..:generateContent', '/v1beta/models/a%5cb:generateContent',
     '/v1beta/models/a%2eb:generateContent', '/v1beta/models//:generateContent%00', 'http://host/v1/messages', '/%76%31/messages',
-    '/v1/mess\u0001ages', '/v1%20/models%09', '/v1%20/%2e/models', '/%zz/../%6dessages',
+    '/v1/mess\u0001ages', '/v1%20/models%09', '/v1%20/%2e/models', '/%zz/../%6dessages', '/v1/mess%7fages', '/v1/mess%C2%85ages',
   ]
   for (const url of urls) t.match(read('POST', url), /^ambiguous_path/, url)
   for (const id of ['%2e%2e', 'a%2e', 'a%2f..%2f..%2ffiles', 'a%00', 'a;b', 'a\\b', '%61']) {
