@@ -1,6 +1,6 @@
 /** What a request is charged when it is over, and what the ledger keeps of it. */
 import type { Pricing } from '../core/money/pricing.js'
-import { totalTokens } from '../core/call/measures.js'
+import { tokensOf, totalTokens } from '../core/call/measures.js'
 import type { ModelCall } from '../core/call/model-call.js'
 import type { Amounts } from '../core/balances/types.js'
 import type { LedgerRecord } from '../core/money/ledger.js'
@@ -48,7 +48,7 @@ function tokenChargeOf (llm: ModelCall, held: Held, known: Known): number {
   if (known === 'all') return reported
   // Otherwise a caller could make it free.
   if (known === 'unseen') return Math.max(reported, held.tokens)
-  return Math.max(reported, Math.min(held.tokens, held.input + relayedEstimate(llm)))
+  return Math.max(reported, Math.min(held.tokens, inputOf(llm, held) + relayedEstimate(llm)))
 }
 
 /**
@@ -62,8 +62,13 @@ function costChargeOf (llm: ModelCall, held: Held, known: Known, pricing: Pricin
   if (isPriced && (known === 'all' || toldPictures(llm))) return reported
   if (known === 'unseen') return Math.max(reported, held.cost)
   const isTold = known === 'all' && totalOf(llm) > 0
-  const likely = isTold ? pricing?.atMost(llm) : pricing?.estimate(llm, held.input, relayedEstimate(llm))
+  const likely = isTold ? pricing?.atMost(llm) : pricing?.estimate(llm, inputOf(llm, held), relayedEstimate(llm))
   return Math.max(reported, Math.min(held.cost, likely ?? held.cost))
+}
+
+/** A stream may begin with the tokens of its request: more than was held must not hide what came after. */
+function inputOf ({ usage: { tokens } }: ModelCall, held: Held): number {
+  return Math.max(held.input, tokens === null ? 0 : tokensOf(tokens, 'input'))
 }
 
 /** A whole reply that reports pictures by number and no tokens: their price is its whole cost. */

@@ -11,8 +11,6 @@ export interface HoldSizes {
 
 /** A rule of thumb for text. Images take far more bytes per token, so the estimate also has an upper bound. */
 const bytesPerToken = 4
-/** A stream puts one token, or a few, into an event of about this size. */
-const streamedBytesPerToken = 128
 /** No provider gives more answers to one request. */
 const maxChoices = 128
 
@@ -50,8 +48,8 @@ export function goesOn ({ endpoint, body: { json } }: ModelCall): boolean {
 }
 
 /** Estimated tokens of what was passed on of a reply that did not report its usage. */
-export function relayedEstimate ({ upstreamReply: { bytes: replyBytes }, stream }: ModelCall): number {
-  return Math.ceil(replyBytes / (stream ? streamedBytesPerToken : bytesPerToken))
+export function relayedEstimate ({ upstreamReply: { bytes: replyBytes }, stream, endpoint }: ModelCall): number {
+  return Math.ceil(replyBytes / (stream ? endpoint.streamBytesPerToken : bytesPerToken))
 }
 
 /**

@@ -144,6 +144,8 @@ export interface EndpointOf<
   readonly metered: Metered
   /** How a caller asks for a stream: a body field, the action itself, or not at all. */
   readonly streams: 'body' | 'path' | 'never'
+  /** About how many bytes of a stream bring one token. */
+  readonly streamBytesPerToken: number
   /** Top-level body field that names the model; null if the path does or there is none. */
   readonly modelField: string | null
   /** Body fields that name further models, any of which may be used: paths of keys, `*` for each element of a list. */

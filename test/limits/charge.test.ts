@@ -46,9 +46,16 @@ t.test('a request is charged what it used, or what it held where that cannot be 
     ],
     [
       'what was relayed of a stream that broke, where that is more',
-      'messages',
+      'chat_completions',
       { ...relayed(1_280), stream: true, usage: { tokens, partial: true } },
       30,
+    ],
+    ['what was relayed of a stream of messages, at 40 bytes a token', 'messages', { ...relayed(1_280), stream: true }, 52],
+    [
+      'what was relayed beside the input that a stream had told',
+      'messages',
+      { ...relayed(400), stream: true, usage: { tokens: { ...tokens, input: 60 }, partial: true } },
+      70,
     ],
     [
       'what was relayed of one that need not tell its usage, and broke off',
@@ -110,6 +117,12 @@ t.test('a budget in money is charged what the reply cost, or an estimate', async
       40,
     ],
     ['what was relayed of a reply that broke off', { ...relayed(200), usage: { tokens, partial: true }, cost: unpriced }, strict, 70],
+    [
+      'what was relayed beside the input that it had told',
+      { ...relayed(200), usage: { tokens: { ...tokens, input: 30 }, partial: true }, cost: unpriced },
+      strict,
+      80,
+    ],
     ['all that was held, where the rest is not seen', { ...relayed(4), usage: { missing: 'too_large' } }, strict, 90],
     [
       'what it told, where that is more',

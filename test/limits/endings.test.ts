@@ -91,6 +91,27 @@ t.test('a caller that leaves in the middle pays for what it saw, and not for all
   t.match(await records(), [{ outcome: 'client_abort', charged: spent }])
 })
 
+t.test('a caller that leaves a stream of messages pays for its input as told, and for the words that came', async (t) => {
+  const { url, upstream, quiet } = await setup(t, { group, drain: noDrain })
+  const event = (type: string, data: object): string => `event: ${type}\ndata: ${JSON.stringify({ type, ...data })}\n\n`
+  const start = event('message_start', { message: { id: 'm', model: 'm', usage: { input_tokens: 200, output_tokens: 1 } } })
+  const word = event('content_block_delta', { index: 0, delta: { type: 'text_delta', text: ' some words' } })
+  const bytes = Buffer.from(start + word.repeat(40))
+  upstream.queue({ body: bytes, headers: { 'content-type': 'text/event-stream' }, stallAt: bytes.length })
+  const headers = { authorization: '', 'x-api-key': secret, 'anthropic-version': '2023-06-01' }
+  const asked = JSON.stringify({ ...body, max_tokens: 1_000, stream: true })
+  const { reply, request } = call(`${url}/v1/messages`, { headers, body: asked })
+  let seen = 0
+  for await (const chunk of await reply) {
+    seen += chunk.length
+    if (seen === bytes.length) break
+  }
+  request.destroy()
+  const { spent } = await quiet()
+  // The provider counts two or three tokens in each.
+  t.ok(spent >= 200 + 40 * 2 && spent <= 200 + 40 * 4, `${spent} tokens`)
+})
+
 t.test('a chat that breaks off, or whose caller leaves, after its usage costs what that says', async (t) => {
   const { url, upstream, quiet, records } = await setup(t, { group, drain: noDrain })
   const event = (data: object): string => `data: ${JSON.stringify(data)}\n\n`

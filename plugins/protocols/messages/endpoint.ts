@@ -23,6 +23,8 @@ export const messages = defineProtocol({
       schema: 'messages',
       metered: 'yes',
       streams: 'body',
+      // 29 to 45 in recorded streams.
+      streamBytesPerToken: 40,
       modelField: 'model',
       otherModels: aggregatorModels,
       modelsWithin,
