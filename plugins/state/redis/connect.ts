@@ -93,7 +93,7 @@ function addressOf ({ options: { host, port } }: Redis): ClusterNode {
 function leavesReplica (everyMs: number): (error: Error) => boolean {
   let leftAt = -Infinity
   return ({ message }) => {
-    const leaves = /\bREADONLY /.test(message) && performance.now() - leftAt >= everyMs
+    const leaves = /\b(?:READONLY|MASTERDOWN) /.test(message) && performance.now() - leftAt >= everyMs
     if (leaves) leftAt = performance.now()
     return leaves
   }

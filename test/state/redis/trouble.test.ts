@@ -330,39 +330,45 @@ t.test('what a proxy answers that has lost its server may have been done', { ski
   t.match(await state.balances.read('chat'), { active: 2 })
 })
 
-t.test('a primary that was made a replica is left for the one that its address leads to now', { skip }, async (t) => {
-  const [first, next] = [await startRedis(), await startRedis()]
-  let { port } = first
-  const address = createServer((near) => {
-    const far = connect(port, '127.0.0.1')
-    for (const each of [near, far]) each.on('error', () => {})
-    near.pipe(far).pipe(near)
-  }).listen(0, '127.0.0.1')
-  await once(address, 'listening')
-  const url = `redis://127.0.0.1:${Number(Object(address.address()).port)}`
-  const state = await openState({ engine: 'redis', url, path: t.testdir({}), commandTimeoutMs: 5_000 })
-  const operator = new Redis(first.url)
-  t.teardown(async () => {
-    operator.disconnect()
-    await state.close()
-    await Promise.all([first.stop(), next.stop()])
-    address.close()
+for (const [name, { stale, says, of }] of Object.entries({
+  'a primary that was made a replica': { stale: 'yes', says: /READONLY/, of: null },
+  'one that serves no stale data, and is no copy yet,': { stale: 'no', says: /MASTERDOWN/, of: await freePort() },
+})) {
+  t.test(`${name} is left for the one that its address leads to now`, { skip }, async (t) => {
+    const [first, next] = [await startRedis(), await startRedis()]
+    let { port } = first
+    const address = createServer((near) => {
+      const far = connect(port, '127.0.0.1')
+      for (const each of [near, far]) each.on('error', () => {})
+      near.pipe(far).pipe(near)
+    }).listen(0, '127.0.0.1')
+    await once(address, 'listening')
+    const url = `redis://127.0.0.1:${Number(Object(address.address()).port)}`
+    const state = await openState({ engine: 'redis', url, path: t.testdir({}), commandTimeoutMs: 5_000 })
+    const operator = new Redis(first.url)
+    t.teardown(async () => {
+      operator.disconnect()
+      await state.close()
+      await Promise.all([first.stop(), next.stop()])
+      address.close()
+    })
+    const hold = async (id: string): Promise<unknown> => await state.balances.hold({
+      id, group: 'chat', key: 'k', groupLimits: { concurrency: 9 }, keyLimits: {}, requests: 1, tokens: 0, floor: 0,
+    })
+    t.match(await hold('before'), { ok: true })
+    port = next.port
+    await operator.config('SET', 'replica-serve-stale-data', stale)
+    await operator.replicaof('127.0.0.1', of ?? next.port)
+    await t.rejects(hold('between'), { ...down, asked: false, cause: { message: says } }, 'its connection lives on')
+    let answer: unknown = null
+    for (let i = 0; i < 200 && answer === null; i += 1) {
+      await new Promise((resolve) => setTimeout(resolve, 20))
+      answer = await hold('after').catch(() => null)
+    }
+    t.match(answer, { ok: true })
+    t.equal(await state.keys.create(record), true)
   })
-  const hold = async (id: string): Promise<unknown> => await state.balances.hold({
-    id, group: 'chat', key: 'k', groupLimits: { concurrency: 9 }, keyLimits: {}, requests: 1, tokens: 0, floor: 0,
-  })
-  t.match(await hold('before'), { ok: true })
-  port = next.port
-  await operator.replicaof('127.0.0.1', next.port)
-  await t.rejects(hold('between'), { ...down, asked: false, cause: { message: /READONLY/ } }, 'its connection lives on')
-  let answer: unknown = null
-  for (let i = 0; i < 200 && answer === null; i += 1) {
-    await new Promise((resolve) => setTimeout(resolve, 20))
-    answer = await hold('after').catch(() => null)
-  }
-  t.match(answer, { ok: true })
-  t.equal(await state.keys.create(record), true)
-})
+}
 
 t.test('a connection that owes an answer and stays silent is replaced', { skip }, async (t) => {
   const server = await startRedis()
