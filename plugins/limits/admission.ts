@@ -103,9 +103,13 @@ export class Admission {
     return this.#ask(ticket, 1, amounts)
   }
 
-  /** Closes the ticket of a request that got no place. */
+  /** Closes the ticket of a request that got no place; gives back the place of one that is over. */
   #entered (ticket: Ticket, { requests }: HoldAsk, answer: Answer): Answer {
-    if (answer !== 'store down' && answer.ok) return answer
+    if (answer !== 'store down' && answer.ok) {
+      // It has been settled meanwhile, which may have overtaken the hold: a Redis that lost its scripts is sent a hold again.
+      if (ticket.place < 0) this.#outbox.send(settlementOf(ticket, nothing, owesNothing))
+      return answer
+    }
     // What was not taken is not given back.
     ticket.tokens = 0
     ticket.cost = 0

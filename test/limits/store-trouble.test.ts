@@ -1,3 +1,6 @@
+import { once } from 'node:events'
+import { connect, createServer } from 'node:net'
+import { Redis } from 'ioredis'
 import t, { type Test } from 'tap'
 import { gatewayOf } from '../../plugins/core/gateway.js'
 import {
@@ -7,6 +10,7 @@ import type { Shipping, Trouble } from '../../plugins/core/money/ledger.js'
 import { StoreDownError } from '../../plugins/core/balances/store-down.js'
 import type { BudgetEvent } from '../../plugins/limits/index.js'
 import { FileLedger } from '../../plugins/state/ledger/file-ledger.js'
+import { scripts } from '../../plugins/state/redis/scripts.js'
 import { recover } from '../../plugins/state/ledger/recover.js'
 import { RecoveredSettlements } from '../../plugins/state/ledger/recovered-settlements.js'
 import { call, everyProtocol, read, secret, startGateway, watchSettled } from '../helpers/gateway.js'
@@ -433,6 +437,46 @@ t.test('a real store dies: closed answers 503, and 200 when it is back', { skip:
   await server.start()
   while ((await chat()).status !== 200) await new Promise((resolve) => setTimeout(resolve, 20))
   t.pass('again')
+})
+
+t.test('a caller that leaves while a store that lost its scripts is asked holds nothing', { skip: withoutRedis }, async (t) => {
+  const server = await startRedis()
+  let [asked, answered] = ['', '']
+  const held: Array<() => void> = []
+  let isHeld = false
+  const between = createServer((near) => {
+    const far = connect(server.port, '127.0.0.1').on('data', (bytes) => {
+      answered += bytes
+      held.push(() => near.write(bytes))
+      if (!isHeld) for (const pass of held.splice(0)) pass()
+    }).on('error', () => {})
+    near.on('data', (bytes) => { asked += bytes }).on('error', () => {}).pipe(far)
+  }).listen(0, '127.0.0.1')
+  await once(between, 'listening')
+  const url = `redis://127.0.0.1:${Number(Object(between.address()).port)}`
+  const state = await openState({ engine: 'redis', url, path: t.testdir({}), commandTimeoutMs: 5_000 })
+  const operator = new Redis(server.url)
+  t.teardown(async () => {
+    operator.disconnect()
+    await state.close()
+    between.close()
+    await server.stop()
+  })
+  const gateway = await setup(t, { group: { balance: 1_000_000, concurrency: 5 }, limits: { balances: state.balances } })
+  await gateway.account()
+  await operator.script('FLUSH')
+  ;[asked, answered, isHeld] = ['', '', true]
+  const { request } = call(`${gateway.url}/v1/chat/completions`, { body: JSON.stringify({ model: 'm', messages }) })
+  const until = async (is: () => boolean): Promise<void> => { while (!is()) await new Promise((resolve) => setTimeout(resolve, 5)) }
+  await until(() => answered.includes('NOSCRIPT'))
+  // Another process has sent the script by the time that this one hears of it.
+  await operator.script('LOAD', scripts.takeSteps)
+  request.destroy()
+  await until(() => asked.includes('settle'))
+  isHeld = false
+  for (const pass of held.splice(0)) pass()
+  await gateway.account()
+  t.match(await gateway.account(), { spent: 0, held: 0, active: 0 })
 })
 
 t.test('what waits for the usage store is told, and once that it failed, which may be a month that cannot be dropped yet', async (t) => {
