@@ -8,6 +8,7 @@ import { linkRedis } from '../../../plugins/state/redis/link.js'
 import { redisBalances } from '../../../plugins/state/redis/balances.js'
 import { redisKeys } from '../../../plugins/state/redis/keys.js'
 import { openState, type KeyChange, type State } from '../../../plugins/state/index.js'
+import type { Bucket, Decision, Limits, Spending } from '../../../plugins/state/types.js'
 import { startRedis, withoutRedis, type RedisServer } from './server.js'
 import { freePort } from '../../helpers/free-port.js'
 
@@ -471,6 +472,30 @@ t.test('a subscription that the server refuses, or does not come to answer, ends
   await state.keys.create(record)
   while (heard.length < 2) await new Promise((resolve) => setTimeout(resolve, 5))
   t.match(heard[1], { id: 'one' })
+})
+
+t.test('without a clock of a test, the server\'s counts: a hold that nobody renews ends, and a period', { skip }, async (t) => {
+  const server = await startRedis()
+  const { balances, close } = await openState({
+    engine: 'redis', url: server.url, path: t.testdir({}), commandTimeoutMs: 5_000, holdTtlMs: 50,
+  })
+  t.teardown(async () => {
+    await close()
+    await server.stop()
+  })
+  const hourMs = 3_600_000
+  const endsAt = Date.now() + hourMs
+  const groupLimits: Limits = { budgets: [{ tokens: 10, period: 'hour' }] }
+  const groupBuckets: Bucket[] = [{ id: 'hour', unit: 'tokens', amount: 10, endsAt }]
+  const hold = async (id: string): Promise<Decision> => await balances.hold({
+    id, group: 'chat', key: 'k', keyLimits: {}, groupLimits, groupBuckets, requests: 1, tokens: 9, floor: 4,
+  })
+  const budget = async (): Promise<Spending> => await balances.readBucket('hour', 'chat')
+  await hold('one')
+  while ((await budget()).held > 0) await new Promise((resolve) => setTimeout(resolve, 5))
+  t.strictSame(await budget(), { spent: 4, held: 0 }, 'also for who asks for a budget alone')
+  const refused = await hold('two')
+  t.ok(!refused.ok && refused.retryAfterMs > 0 && refused.retryAfterMs <= hourMs)
 })
 
 t.test('holds that somebody deleted, or a server evicted, stop nothing', { skip }, async (t) => {
