@@ -2,7 +2,7 @@ import { isRefused, maxRefusals } from '../core/balances/store-down.js'
 import type { Balances, LostListener, Settled, SettledListener, Settlement } from '../core/balances/types.js'
 
 export interface BacklogOptions {
-  /** Settlements that may wait for the store; one more is given up, and its hold is left to the sweeper. */
+  /** With so many settlements that wait for the store, nobody is let in without it. Those of who is in wait all the same. */
   readonly maxWaiting: number
   readonly retryMs: number
 }
@@ -62,11 +62,7 @@ export class Backlog {
     for (const waiting of this.#waiting) if (waiting.listeners === listeners) waiting.listeners = heir
   }
 
-  keep (settlement: Settlement, error: unknown, listeners: SettlementListeners): void {
-    if (this.full) {
-      listeners.onLost(settlement, error)
-      return
-    }
+  keep (settlement: Settlement, listeners: SettlementListeners): void {
     this.#waiting.push({ settlement, listeners, refusals: 0 })
     this.#later()
   }

@@ -153,15 +153,15 @@ t.test('settlements wait for a store that is away', async (t) => {
   const alive = setInterval(() => {}, 1_000)
   t.teardown(() => clearInterval(alive))
   for (const id of ['a', 'b', 'c', 'd']) outbox.send(settlement(id))
-  while (lost.length === 0 || asked.length < 9) await new Promise((resolve) => setTimeout(resolve, 5))
-  t.same({ settled, lost, full: backlog.full, empty: backlog.empty }, { settled: [], lost: ['d'], full: true, empty: false })
+  while (asked.length < 12) await new Promise((resolve) => setTimeout(resolve, 5))
+  t.same({ settled, lost, full: backlog.full, empty: backlog.empty }, { settled: [], lost: [], full: true, empty: false })
   away = false
-  while (!backlog.empty || settled.length < 3) await new Promise((resolve) => setTimeout(resolve, 5))
-  t.same(settled.sort(), ['a', 'b', 'c'])
+  while (!backlog.empty || settled.length < 4) await new Promise((resolve) => setTimeout(resolve, 5))
+  t.same(settled.sort(), ['a', 'b', 'c', 'd'], 'also more than with which somebody new is let in: a disk that was full may have kept many')
   away = true
   outbox.send(settlement('e'))
   await outbox.close()
-  t.same(lost, ['d', 'e'], 'what is left at the end is told')
+  t.same(lost, ['e'], 'what is left at the end is told')
   await new Outbox(backlog, { onLost: () => {} }).close()
 })
 
