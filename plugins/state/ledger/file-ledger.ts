@@ -1,4 +1,4 @@
-import { setTimeout as pause } from 'node:timers/promises'
+import { setImmediate as turn, setTimeout as pause } from 'node:timers/promises'
 import { StoreDownError } from '../../core/balances/store-down.js'
 import { Listeners } from '../listeners.js'
 import { writeFrame } from './frame.js'
@@ -12,7 +12,12 @@ const recoverMs = 24 * 60 * 60_000
 /** Time between two writes: records of this time share one. Fewer waits for the disk leave it free for other work. */
 const gatherMs = 25
 
-/** Records that share a write, and the promise of its end. */
+/** So many records are acknowledged, and then charged, before requests have their turn. */
+const batchRecords = 100
+/** So many of these share a write: a longer text would hold up requests, too. */
+const maxBatches = 100
+
+/** Records that share a promise. */
 interface Batch {
   readonly records: LedgerRecord[]
   readonly resolve: () => void
@@ -28,9 +33,9 @@ export class FileLedger implements Ledger {
   readonly #writer: LedgerWriter
   readonly #now: () => number
   readonly #maxWaiting: number
-  /** Records for the next write; null for none. */
-  #next: Batch | null = null
-  /** Resolves when all records are kept. One promise for all: one for each would cost a request more than its record does. */
+  /** Records for the next writes. */
+  readonly #next: Batch[] = []
+  /** Resolves when the last of these is kept. One promise for many: one for each would cost a request more than its record does. */
   #kept = Promise.resolve()
   /** Number of records that are not kept yet. */
   #waiting = 0
@@ -53,10 +58,9 @@ export class FileLedger implements Ledger {
 
   append (record: LedgerRecord): Promise<void> {
     if (this.#waiting >= this.#maxWaiting) return Promise.reject(new StoreDownError('cannot keep more usage records'))
-    if (this.#next === null) {
-      this.#kept = new Promise((resolve, reject) => { this.#next = { records: [], resolve, reject } })
-    }
-    this.#next?.records.push(record)
+    const last = this.#next.at(-1)
+    if (last !== undefined && last.records.length < batchRecords) last.records.push(record)
+    else this.#kept = new Promise((resolve, reject) => { this.#next.push({ records: [record], resolve, reject }) })
     this.#waiting += 1
     this.#writing ??= this.#drain()
     return this.#kept
@@ -99,26 +103,30 @@ export class FileLedger implements Ledger {
   }
 
   async #drain (): Promise<void> {
-    for (let batch = this.#next; batch !== null; batch = this.#next) {
+    while (this.#next.length > 0) {
       await pause(Math.max(0, this.#wroteAt + gatherMs - performance.now()))
-      this.#next = null
       this.#wroteAt = performance.now()
-      await this.#keep(batch)
-      this.#waiting -= batch.records.length
+      await this.#keep(this.#next.splice(0, maxBatches))
     }
     this.#writing = null
     this.#flushes = []
   }
 
-  /** Tries until the disk accepts it. Closing the ledger waits for one more try. */
-  async #keep ({ records, resolve, reject }: Batch): Promise<void> {
+  /** Tries until the disk accepts them. Closing the ledger waits for one more try. */
+  async #keep (batches: readonly Batch[]): Promise<void> {
+    let end = ({ resolve }: Batch): void => resolve()
     try {
+      const records = batches.flatMap((batch) => batch.records)
       const text = Buffer.from(records.map(writeFrame).join(''))
       const span = spanOf(records)
       while (!await this.#write(text, span)) await pause(retryMs)
-      resolve()
     } catch (error) {
-      reject(error)
+      end = ({ reject }) => reject(error)
+    }
+    for (const batch of batches) {
+      this.#waiting -= batch.records.length
+      end(batch)
+      await turn()
     }
   }
 

@@ -218,6 +218,33 @@ t.test('records of one moment share one write, and none is acknowledged before t
   await ledger.close()
 })
 
+t.test('of many records that waited for the disk a part is written at once, and a part of that acknowledged', async (t) => {
+  const path = t.testdir({ other: '' })
+  const prototype = await handles(t, join(path, 'other'))
+  const { appendFile } = prototype
+  const written: number[] = []
+  prototype.appendFile = async function (text: Buffer) {
+    written.push(text.toString().split('\n').length - 1)
+    await appendFile.call(this, text)
+  }
+  const ledger = new FileLedger(path)
+  const acknowledged = [0]
+  let isOver = false
+  const turn = (): void => {
+    acknowledged.push(0)
+    if (!isOver) setImmediate(turn)
+  }
+  turn()
+  await Promise.all(Array.from({ length: 10_001 }, async (_, i) => {
+    await ledger.append(record(`r${i}`))
+    acknowledged.push(Number(acknowledged.pop()) + 1)
+  }))
+  isOver = true
+  t.same(written, [10_000, 1])
+  t.equal(Math.max(...acknowledged), 100)
+  await ledger.close()
+})
+
 const restricted = 'each record waits for the disk under the permission model, which allows no datasync'
 
 t.test(restricted, { skip: process.platform !== 'linux' && 'needs /proc' }, async (t) => {
@@ -316,6 +343,10 @@ t.test('a clock that is set back puts no record into a file that begins later', 
   t.same(await idsIn(ledger, { to: now - 60_000 }), ['d', 'b'])
   t.same(await idsIn(ledger, { to: now - 3_600_000 }), ['d'])
   await ledger.close()
+  const other = new FileLedger(t.testdir({}))
+  for (const [id, time] of [['later', now], ['half a minute back', now - 30_000]] as const) await other.append(record(id, time))
+  t.same(await idsIn(other, { to: now }), ['half a minute back'])
+  await other.close()
 })
 
 t.test('a clock that is set back in small steps makes no file older than its records', async (t) => {
