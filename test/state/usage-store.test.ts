@@ -7,6 +7,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import pg from 'pg'
 import t, { type Test } from 'tap'
 import { openState } from '../../plugins/state/index.js'
+import { connect, migrate } from '../../plugins/state/usage-store/connection.js'
 import { readUsageStore } from '../../plugins/state/usage-store/options.js'
 import { monthOf } from '../../plugins/state/usage-store/statements.js'
 import { startPostgres, withoutPostgres } from './postgres-server.js'
@@ -409,6 +410,22 @@ t.test('usage store', { skip: withoutPostgres }, async (t) => {
     await agrees(t, server, store, [...some, old])
     t.match(await server.ask(`SELECT id FROM ${store.schema}.archive`), [{ id: old.id }])
     t.same(reasons, [])
+  })
+
+  t.test('a column by which an operator has records numbered numbers those of later months, too', async (t) => {
+    const store = storeOf(server)
+    const connection = await connect({ ...store, password: null, timeoutMs: 30_000 })
+    t.teardown(connection.close)
+    await migrate(connection, store.schema)
+    await server.ask(`ALTER TABLE ${store.schema}.usage ADD COLUMN number bigint GENERATED ALWAYS AS IDENTITY`)
+    const state = await host(t, folder(t), store)
+    state.ledger.shipping?.onTrouble((error) => t.fail(String(error)))
+    const all = [...records(2), ...records(1, { time: Date.UTC(2020, 0, 15) })]
+    await keep(state, all)
+    await arrive(server, store, all)
+    t.same(await server.ask(`SELECT count(DISTINCT number) FROM ${store.schema}.usage`), [{ count: '3' }])
+    const own = `SELECT FROM pg_class WHERE relkind = 'S' AND relnamespace = '${store.schema}'::regnamespace`
+    t.equal((await server.ask(own)).length, 1, 'no month has numbers of its own, which servers from 17 on refuse')
   })
 
   t.test('months that are kept for longer than there is a calendar are kept for ever', async (t) => {

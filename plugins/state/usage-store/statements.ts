@@ -56,7 +56,7 @@ export function addMonth (schema: string, { name, from, to }: Month): string {
     DO $$ BEGIN
       PERFORM pg_advisory_xact_lock(hashtext('${schema}'));
       IF to_regclass('${schema}.${name}') IS NULL THEN
-        CREATE TABLE ${schema}.${name} (LIKE ${schema}.usage INCLUDING ALL);
+        CREATE TABLE ${schema}.${name} (LIKE ${schema}.usage INCLUDING ALL EXCLUDING IDENTITY);
         ALTER TABLE ${schema}.usage ATTACH PARTITION ${schema}.${name} FOR VALUES FROM ('${from}') TO ('${to}');
       END IF;
     EXCEPTION WHEN invalid_object_definition OR check_violation THEN NULL;
