@@ -7,7 +7,7 @@ const resolve = createResolve('')
 /** Written out, and not read from where the rule has them: each is what some provider takes a credential from. */
 const carriers = [
   'key', 'KEY', '$key', '%24key', '%6bey', '%256bey', 'key[]', 'key[a]', '%20key', 'access_token', 'Access-Token', 'oauth_token',
-  'bearer_token', 'key%00', '%00+$key+', '%6bey[%', '%6bey[%ff]',
+  'bearer_token', 'key%00', '%00+$key+', '%6bey[%', '%6bey[%ff]', '%6b%65%79', 'access-token[]', 'oauth%20token.a',
   // Split once more behind what a lax reader takes for the beginning of a query, or the end of a parameter.
   '?key', '??key', '%3Fkey', '%3Bkey', ';;key', '%26key', 'a?key', 'a%3Fkey', 'a%3bkey', 'a%26key', '%253Bkey', '#key', 'key%3D',
   // PHP, Rack, qs, ASP.NET.
