@@ -72,7 +72,8 @@ t.test('a query of many odd names is refused, and not taken apart', async (t) =>
 
 t.test('no query holds the loop, however it is made', async (t) => {
   const names = [
-    '&%', '&%26', '&%2526', '%26a', '%252526a', '%3Aa', ';a-', ';', '?', '&a.', '&-a', '\xffa', '%25252525', 'k%00', '%20a', '&key=%25',
+    '&%', '&%26', '&%2526', '25', '%26a', '%252526a', '%3Aa', ';a-', ';', '?', '&a.', '&-a', '\xffa', '%25252525', 'k%00', '%20a',
+    '&key=%25',
   ]
   const started = process.cpuUsage()
   for (const name of names) {
