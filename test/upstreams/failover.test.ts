@@ -3,8 +3,8 @@ import t from 'tap'
 import { gatewayOf } from '../../plugins/core/gateway.js'
 import { memoryBalances, memoryLedger } from '../../plugins/state/index.js'
 import { PoolAttempts } from '../../plugins/upstreams/attempts.js'
-import { call, everyProtocol, listen, read, secret, startGateway } from '../helpers/gateway.js'
-import { replyFixture, sha256, Signal, type Script, type Upstream } from '../helpers/upstream.js'
+import { call, everyProtocol, listen, secret, startGateway } from '../helpers/gateway.js'
+import { replyFixture, sha256, Signal, type Script } from '../helpers/upstream.js'
 import { ask, inOrder, metricsOf, overloaded, seenBy, startPool } from './pool-gateway.js'
 
 const chat = { model: 'gpt-5', messages: [{ role: 'user', content: 'Hi' }] }
@@ -63,80 +63,6 @@ t.test('a member that only redirects gets no requests after five', async (t) => 
   first.respond = () => ({ status: 302, headers: { location: 'https://sign-in.example/' }, body: 'moved' })
   for (let asked = 0; asked < 8; asked += 1) t.equal((await ask(gateway)).status, 200)
   t.ok(first.seen.length < 8, String(first.seen.length))
-})
-
-t.test('a caller whose words are repeated to it takes no member from the others', async (t) => {
-  const gateway = await startPool(t, { rules: inOrder })
-  const [first] = gateway.members
-  if (first === undefined) throw new Error('no members')
-  const beta = 'your credit balance is too low'
-  const refusal = { error: { type: 'invalid_request_error', message: `Unexpected value(s) ${beta} for the header` } }
-  first.respond = ({ headers }) => headers['openai-beta'] === undefined ? null : { status: 400, body: refusal }
-  t.equal((await ask(gateway, chat, { 'openai-beta': beta })).status, 400)
-  t.equal((await ask(gateway, chat)).status, 200)
-  t.strictSame(seenBy(gateway), [2, 0])
-})
-
-t.test('an organisation that a caller is not of takes no member from the others', async (t) => {
-  const gateway = await startPool(t, { rules: inOrder })
-  const [first] = gateway.members
-  if (first === undefined) throw new Error('no members')
-  const refusal = { error: { type: 'invalid_request_error', param: null, code: 'mismatched_organization' } }
-  first.respond = ({ headers }) => headers['openai-organization'] === undefined ? null : { status: 401, body: refusal }
-  t.equal((await ask(gateway, chat, { 'openai-organization': 'org-other' })).status, 401)
-  t.equal((await ask(gateway, chat)).status, 200)
-  t.strictSame(seenBy(gateway), [2, 0])
-})
-
-t.test('a caller that names another payer takes no member from the others, if the upstream names none', async (t) => {
-  const error = { type: 'permission_error', message: 'not authorized' }
-  for (const [status, name, own, seen] of [
-    [403, 'anthropic-workspace-id', {}, [2, 1]],
-    [403, 'x-hf-bill-to', {}, [2, 1]],
-    [402, 'x-hf-bill-to', {}, [2, 1]],
-    [401, 'x-hf-bill-to', {}, [1, 2]],
-    [403, 'x-hf-bill-to', { 'x-hf-bill-to': 'us' }, [1, 2]],
-  ] as const) {
-    const gateway = await startPool(t, { rules: inOrder, upstreams: [{ headers: own }] })
-    gateway.members[0]?.queue({ status, body: { type: 'error', error } })
-    t.equal((await ask(gateway, chat, { [name]: 'other' })).status, 200)
-    t.equal((await ask(gateway, chat)).status, 200)
-    t.strictSame(seenBy(gateway), seen, `${name} ${status}`)
-  }
-})
-
-t.test('what a provider will not answer of one caller takes no member from the others', async (t) => {
-  const refusals: ReadonlyArray<readonly [status: number, error: object | string]> = [
-    [401, { code: 'invalid_organization' }],
-    [403, 'Content violates usage guidelines. Failed check: SAFETY_CHECK_TYPE_BIO'],
-    [403, { code: 403, message: 'Your input was flagged', metadata: { reasons: ['violence'], flagged_input: 'x' } }],
-  ]
-  for (const [status, error] of refusals) {
-    const gateway = await startPool(t, { rules: inOrder })
-    gateway.members[0]?.queue({ status, body: { error } })
-    t.equal((await ask(gateway)).status, status)
-    t.equal((await ask(gateway)).status, 200)
-    t.strictSame(seenBy(gateway), [2, 0])
-  }
-})
-
-t.test('a request that is too large for an account goes to another one, and keeps it from nobody', async (t) => {
-  const upstreams = [{ account: 'one' }, { account: 'one' }, { account: 'two' }]
-  const gateway = await startPool(t, { rules: inOrder, members: 3, upstreams })
-  const message = 'Request too large for gpt-5 in organization org-x on tokens per min (TPM): Limit 9, Requested 10.'
-  gateway.members[0]?.queue({ status: 429, body: { error: { message } } })
-  t.equal((await ask(gateway)).status, 200)
-  t.equal((await ask(gateway)).status, 200)
-  t.strictSame(seenBy(gateway), [2, 0, 1])
-})
-
-t.test('so does one that costs more than an account has left', async (t) => {
-  const gateway = await startPool(t, { rules: inOrder })
-  const message = 'This request requires more credits, or fewer max_tokens. You requested up to 65536 tokens, but can only afford 30104.'
-  gateway.members[0]?.queue({ status: 402, body: { error: { message, code: 402 } } })
-  t.equal((await ask(gateway)).status, 200)
-  t.equal((await ask(gateway)).status, 200)
-  t.strictSame(seenBy(gateway), [2, 1])
 })
 
 t.test('nothing else is sent twice', async (t) => {
@@ -273,20 +199,6 @@ t.test('after a limit no upstream of the same account is asked, whatever the rep
   }
 })
 
-t.test('an upstream without a credential is sent none, and not the caller\'s', async (t) => {
-  const gateway = await startPool(t, { members: 1 })
-  const [member] = gateway.members
-  const { url } = member ?? {}
-  const bare = await startPool(t, {
-    members: 1,
-    gateway: { pools: {}, upstreams: { main: { url: String(url) } }, groups: { all: { protocols: everyProtocol, upstream: 'main' } } },
-  })
-  t.equal((await ask(bare)).status, 200)
-  const sent = member?.seen.at(-1)
-  t.equal(sent?.headers.authorization, undefined)
-  t.notMatch(JSON.stringify([sent?.url, sent?.rawHeaders]), secret)
-})
-
 t.test('a body of any size is sent again', async (t) => {
   const gateway = await startPool(t, { rules: inOrder })
   for (const size of [300_000, 20_000_000]) {
@@ -331,99 +243,6 @@ t.test('no member has more than it may have at the same time', async (t) => {
   t.equal((await ask(gateway)).status, 200)
 })
 
-t.test('a secret that ended between two requests is renewed once for all', async (t) => {
-  let asked = 0
-  const gateway = await startPool(t, {
-    members: 1, pool: { attempts: 1 }, upstreams: [{ credential: async () => { asked += 1; await wait(10); return `token-${asked}` } }],
-  })
-  const [member] = gateway.members
-  if (member === undefined) throw new Error('none')
-  member.respond = ({ headers }) => headers.authorization === 'Bearer token-2' ? null : { status: 401, body: { error: {} } }
-  const answers = await Promise.all(Array.from({ length: 100 }, async () => await ask(gateway)))
-  t.ok(answers.every(({ status }) => status === 200))
-  t.equal(asked, 2)
-  t.equal(member.seen.length, 200)
-  member.respond = () => ({ status: 401, body: { error: { message: 'still' } } })
-  t.match(await ask(gateway), { status: 401, body: /still/ })
-})
-
-t.test('to renew a secret takes no attempt from what may be sent', async (t) => {
-  const credential = async (): Promise<string> => `secret-${performance.now()}`
-  const gateway = await startPool(t, { rules: inOrder, pool: { attempts: 2 }, upstreams: [{ credential }] })
-  gateway.members[0]?.queue({ status: 401, body: {} }, overloaded)
-  t.equal((await ask(gateway)).status, 200)
-  t.strictSame(seenBy(gateway), [2, 1])
-  t.match(gatewayOf(gateway.app).upstreamsStatus().upstreams, [{ state: 'up', reason: null }, { state: 'up' }], 'nor is the new one blamed')
-  const { body } = await gateway.app.inject('/metrics')
-  t.match(body, /^llm_gateway_failovers_total\{pool="pool",reason="credential"\} 1$/m)
-})
-
-t.test('a secret is fetched anew where it was refused, and not for what else a provider has against a request', async (t) => {
-  let asked = 0
-  const credential = (): string => {
-    asked += 1
-    return 'secret-0'
-  }
-  for (const [script, seen] of [
-    [{ status: 401, body: { error: { code: 'mismatched_organization' } } }, [1, 0]], [{ status: 403, body: {} }, [1, 1]],
-  ] as const) {
-    const gateway = await startPool(t, { rules: inOrder, upstreams: [{ credential }] })
-    gateway.members[0]?.queue(script)
-    asked = 0
-    await ask(gateway)
-    t.strictSame([asked, seenBy(gateway)], [1, seen])
-  }
-})
-
-t.test('a caller whose own secret is refused takes no member from the others', async (t) => {
-  const gateway = await startPool(t, { rules: inOrder, upstreams: [{ credential: 'forward' }, { credential: 'forward' }] })
-  gateway.members[0]?.queue({ status: 401, body: { error: { message: 'Incorrect API key provided' } } })
-  t.equal((await ask(gateway)).status, 401)
-  t.equal((await ask(gateway)).status, 200)
-  t.strictSame(seenBy(gateway), [2, 0])
-})
-
-t.test('another member is asked where a refused secret stays the same', async (t) => {
-  const gateway = await startPool(t, { rules: inOrder, upstreams: [{ credential: () => 'the-same' }] })
-  gateway.members[0]?.queue({ status: 401, body: {} })
-  t.equal((await ask(gateway)).status, 200)
-  t.strictSame(seenBy(gateway), [1, 1])
-})
-
-t.test('each member has its own secret renewed, once, also after one whose new secret was refused', async (t) => {
-  const credential = (name: string): (() => string) => {
-    let asked = 0
-    return () => {
-      asked += 1
-      return `${name}-${asked}`
-    }
-  }
-  const gateway = await startPool(t, { rules: inOrder, upstreams: [{ credential: credential('one') }, { credential: credential('two') }] })
-  const [first, second] = gateway.members
-  if (first === undefined || second === undefined) throw new Error('none')
-  first.respond = () => ({ status: 401, body: {} })
-  second.respond = ({ headers }) => headers.authorization === 'Bearer two-1' ? { status: 401, body: {} } : null
-  t.equal((await ask(gateway)).status, 200)
-  const sent = gateway.members.map(({ seen }) => seen.map(({ headers }) => headers.authorization))
-  t.strictSame(sent, [['Bearer one-1', 'Bearer one-2'], ['Bearer two-1', 'Bearer two-2']])
-  t.equal((await ask(gateway)).status, 200, 'and is not left alone')
-  t.strictSame(seenBy(gateway), [2, 3])
-})
-
-t.test('without its secret a member is passed by, and alone it is a native 503', async (t) => {
-  const broken = (): string => { throw new Error('s3cret') }
-  const gateway = await startPool(t, { rules: inOrder, upstreams: [{ credential: broken }] })
-  t.equal((await ask(gateway)).status, 200)
-  t.strictSame(seenBy(gateway), [0, 1])
-  const alone = await startPool(t, { members: 1, upstreams: [{ credential: { file: '/nowhere/token' } }] })
-  const answer = await ask(alone)
-  t.equal(answer.status, 503)
-  t.match(JSON.parse(answer.body), { error: { code: 'upstream_credential_unavailable' } })
-  t.notMatch(answer.body, /nowhere|s3cret/)
-  t.match(await alone.settled.next(), { errorCode: 'upstream_credential_unavailable', times: { sentAt: 0 } })
-  t.strictSame(seenBy(alone), [0])
-})
-
 t.test('a conversation keeps to its member, also where two callers chose the same words', async (t) => {
   const gateway = await startPool(t, { members: 4 })
   for (let i = 0; i < 8; i += 1) t.equal((await ask(gateway, chat, { 'session-id': 'one' })).status, 200)
@@ -447,41 +266,6 @@ t.test('a member whose base needs a model refuses a request that names none', as
   t.equal((await alone.app.inject({ url: '/v1/models', headers: { authorization: `Bearer ${secret}` } })).statusCode, 400)
   t.equal((await alone.settled.next()).times.sentAt, 0)
   t.notMatch((await alone.app.inject('/metrics')).body, /^llm_gateway_upstream_attempts_total\{.*\} [1-9]/m, 'which is no attempt')
-})
-
-/** Has all replies of a member come under a transfer coding that nobody can pass on. */
-function packTransfers (member: Upstream, status: string): void {
-  member.respond = ({ raw }) => {
-    raw.res.socket?.write(
-      `HTTP/1.1 ${status}\r\ncontent-type: application/json\r\ntransfer-encoding: gzip, chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n`
-    )
-    return { stallAt: 'headers' }
-  }
-}
-
-t.test('a member whose replies nobody can pass on is left alone', async (t) => {
-  const gateway = await startPool(t, { rules: inOrder })
-  const [first] = gateway.members
-  if (first !== undefined) packTransfers(first, '200 OK')
-  const url = await listen(gateway.app)
-  const askOnce = async () => (await call(`${url}/v1/chat/completions`, { body: JSON.stringify(chat) }).reply).statusCode
-  for (let i = 0; i < 5; i += 1) {
-    t.equal(await askOnce(), 502)
-    t.match(await gateway.settled.next(), { errorCode: 'upstream_invalid', routing: { attempts: [{ upstream: 'm0', result: 'reset' }] } })
-  }
-  t.equal(await askOnce(), 200)
-  t.strictSame(seenBy(gateway), [5, 1])
-})
-
-t.test('a kept reply under a transfer coding that nobody can pass on ends its request once, as a failure', async (t) => {
-  const gateway = await startPool(t, { rules: inOrder })
-  for (const member of gateway.members) packTransfers(member, '429 Slow Down')
-  const url = await listen(gateway.app)
-  const answer = await call(`${url}/v1/chat/completions`, { body: JSON.stringify(chat) }).reply
-  t.equal(answer.statusCode, 502)
-  t.match(JSON.parse((await read(answer)).bytes.toString()), { error: { code: 'upstream_invalid' } })
-  t.match(await gateway.settled.next(), { status: 502, outcome: 'upstream_error', errorCode: 'upstream_invalid', holds: 0 })
-  t.equal(gateway.settled.size, 0)
 })
 
 t.test('what is thrown where nobody waits for it is an error of the request, and not the end of the process', async (t) => {
