@@ -8,6 +8,7 @@ import { gatewayOf, joinGateway } from '../core/gateway.js'
 import { identify, knownRequest } from '../core/call/identify.js'
 import { ModelCall } from '../core/call/model-call.js'
 import { refuseUrl, unknownUrl } from '../core/door/refuse-url.js'
+import { withoutQuery } from '../core/url/query.js'
 import llmGateway from '../index.js'
 import { createRewriteUrl } from '../paths/index.js'
 import { familyOf } from '../protocols/index.js'
@@ -107,7 +108,7 @@ function serverOptions (config: GatewayConfig, { logStream }: GatewayParts): Fas
     logController: new LogController({ disableRequestLogging: true }),
     logger: {
       level: config.log?.level ?? 'info',
-      serializers: { req: ({ method, url }) => ({ method, url: url.replace(/\?.*/s, '') }) },
+      serializers: { req: ({ method, url }) => ({ method, url: withoutQuery(url) }) },
       ...logStream && { stream: logStream },
       ...late.logger,
     },

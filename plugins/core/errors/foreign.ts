@@ -2,6 +2,7 @@ import type { FastifyRequest } from 'fastify'
 import { fieldOf } from '../body/json-object.js'
 import { modelCallOf } from '../call/model-call.js'
 import { ownAddress } from '../door/own-address.js'
+import { withoutQuery } from '../url/query.js'
 import { GatewayError, gatewayError } from './gateway-error.js'
 import type { ErrorCode } from './table.js'
 
@@ -57,7 +58,7 @@ function statusOf (error: unknown, replyStatus: number): number {
 function words (request: FastifyRequest): Record<string, string> {
   const { method } = request
   const llm = modelCallOf(request)
-  const path = llm?.url.replace(/\?.*/s, '') ?? ''
+  const path = withoutQuery(llm?.url ?? '')
   const baseUrl = llm?.endpoint.family.baseUrl(ownAddress(request)) ?? ''
   return { method, path, baseUrl, expected: 'application/json', maxBodyBytes: 'the allowed number of' }
 }

@@ -54,7 +54,8 @@ function endsInAction (root: string, text: string): boolean {
   return actions.has(`${root}:${lastWord(text)}`)
 }
 
-function lastWord (text: string): string | undefined {
+/** What follows a colon at its end. */
+export function lastWord (text: string): string | undefined {
   return /(?::|%3A)([A-Za-z]+)$/i.exec(text)?.[1]
 }
 

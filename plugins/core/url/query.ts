@@ -1,4 +1,5 @@
 import { credentialParameters } from '../../protocols/index.js'
+import { maxDecodeRounds } from './segments.js'
 
 /** A URL without its query. */
 export function withoutQuery (url: string): string {
@@ -22,8 +23,6 @@ interface SplitQuery {
 
 /** Matches whenever any spelling of a carrier is present. */
 const suspect = new RegExp(`[%\\x80-\\xff]|${credentialParameters.map((name) => name.replaceAll('_', '.?')).join('|')}`, 'i')
-
-const maxDecodeRounds = 4
 
 /** No client sends more of them, and each costs as much to read as a hundred plain ones. */
 const maxOdd = 256

@@ -1,6 +1,6 @@
 /** Why a path that is no endpoint is refused, or that it is not ours. */
 import type { Caller, Family } from '../../protocols/index.js'
-import { familyAsked, familyLike, isRoot, isWhole, matchTail, type TailMatch } from './match.js'
+import { familyAsked, familyLike, isRoot, isWhole, lastWord, matchTail, type TailMatch } from './match.js'
 import { isDecodable, isSuspicious, leadingVersions } from './segments.js'
 
 export interface UrlRefusal {
@@ -74,7 +74,7 @@ export function noEndpoint ({ tail, caller }: PathParts, match: TailMatch | null
 
 /** A model in the path may be followed by an action that no endpoint has. */
 function endsInWord (tail: readonly string[]): boolean {
-  return tail[0] === 'models' && /(?::|%3A)[A-Za-z]+$/i.test(String(tail.at(-1)))
+  return tail[0] === 'models' && lastWord(String(tail.at(-1))) !== undefined
 }
 
 /** More segments than any endpoint has. Without a maximum, a path of thousands of segments took half a second to refuse. */

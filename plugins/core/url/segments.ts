@@ -5,6 +5,9 @@
 
 const versions = new Set(['v1', 'v1beta', 'v1alpha'])
 
+/** How often a reader may decode what a caller encoded. */
+export const maxDecodeRounds = 4
+
 /** True for a path that another reader could take for a different one: encoded letters, dot segments, backslashes, controls. */
 export function isSuspicious (path: string): boolean {
   return path[0] !== '/' || /[^\x21-\x7e]|[\\#%;]|\/\.{1,2}(?:\/|$)/.test(path)
@@ -90,8 +93,6 @@ export function readings (path: string, caseSensitive: boolean): string[][] {
     return /\/\.{1,2}(?:\/|$)/.test(`/${reading}`) ? [segments, withoutDots(segments)] : [segments]
   })
 }
-
-const maxDecodeRounds = 4
 
 function decodeLeniently (text: string): string {
   try {
