@@ -7,7 +7,7 @@ import type { FastifyInstance, FastifyPluginAsync, FastifyReply } from 'fastify'
 import { BodyMemory } from '../core/body/body-memory.js'
 import { overloaded } from '../core/errors/overloaded.js'
 import { refuse } from '../core/errors/refuse.js'
-import { furtherServers } from '../core/door/further-servers.js'
+import { onFurtherServers } from '../core/door/further-servers.js'
 import { joinGateway, type Gateway } from '../core/gateway.js'
 import { gatewayPlugin } from '../core/gateway-plugin.js'
 import { identifyFirst } from '../core/call/identify.js'
@@ -49,7 +49,7 @@ async function registerPressure (app: FastifyInstance, options: OverloadOptions)
   app.addHook('onClose', async () => watch.end())
   if (maxConnections !== undefined) {
     const watchToo = limitConnections(app.server, maxConnections, () => gateway.recorder.shed('connections'))
-    app.addHook('onListen', async () => furtherServers(app).forEach(watchToo))
+    onFurtherServers(app, watchToo)
   }
   identifyFirst(app, gateway)
 

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import { furtherServers } from '../core/door/further-servers.js'
+import { onFurtherServers } from '../core/door/further-servers.js'
 import type { Gateway } from '../core/gateway.js'
 import { keepOut, readUrl, routeBy, type RawRequest } from '../core/call/identify.js'
 import type { UrlRefusal } from '../core/url/refusal.js'
@@ -31,9 +31,7 @@ export function setAsideIllFormed (app: FastifyInstance, gateway: Gateway): void
     setAside(raw, found)
   }
   app.server.prependListener('request', gateway.setAside)
-  app.addHook('onListen', async () => {
-    for (const server of furtherServers(app)) server.prependListener('request', gateway.setAside)
-  })
+  onFurtherServers(app, (server) => server.prependListener('request', gateway.setAside))
 }
 
 function isReadable (url: string): boolean {

@@ -1,7 +1,7 @@
 import type { EventEmitter } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import type { FastifyInstance } from 'fastify'
-import { furtherServers } from './further-servers.js'
+import { onFurtherServers } from './further-servers.js'
 
 /**
  * Over HTTP/2 Node answers `Expect: 100-continue` before anybody is asked, and throws if the caller has reset its request by then. Over TLS
@@ -10,7 +10,7 @@ import { furtherServers } from './further-servers.js'
 export function continueOverHttp2 (app: FastifyInstance): void {
   if (!('updateSettings' in app.server)) return
   listen(app.server)
-  app.addHook('onListen', async () => furtherServers(app).forEach(listen))
+  onFurtherServers(app, listen)
 }
 
 /** One for all gateways, before any of the host's: one that is there once is gone after its turn, and would not be seen. */

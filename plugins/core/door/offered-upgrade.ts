@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { TLSSocket } from 'node:tls'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { isSocketUpgrade, isTakenAsUpgrade } from './arrival.js'
-import { furtherServers } from './further-servers.js'
+import { onFurtherServers } from './further-servers.js'
 import type { Resolve } from '../url/resolve.js'
 
 const notAgain: ReadonlySet<string> = new Set(['upgrade', 'http2-settings', 'connection'])
@@ -27,7 +27,7 @@ export function ignoreOffers (app: FastifyInstance, gateway: { readonly resolve:
     ))
   }
   takeFewer(app.server)
-  app.addHook('onListen', async () => furtherServers(app).forEach(takeFewer))
+  onFurtherServers(app, takeFewer)
   app.addHook('onRequest', function llmGatewayOffers (request, reply, done) {
     if (isIgnored(request)) putBack(request, reply)
     else done()
