@@ -1,6 +1,6 @@
 import { closeSync, existsSync, fstatSync, openSync, readdirSync, readSync, utimesSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
-import { endMark } from './read.js'
+import { endMark, isLedgerName } from './read.js'
 
 /**
  * Marks all files of a folder as settled. For balances that were made anew: nothing is held any more, and which late charges they have is
@@ -8,7 +8,7 @@ import { endMark } from './read.js'
  */
 export function endAll (path: string): void {
   const names = existsSync(path) ? readdirSync(path) : []
-  for (const name of names.filter((each) => each.endsWith('.ledger'))) {
+  for (const name of names.filter(isLedgerName)) {
     try {
       end(join(path, name))
     } catch {

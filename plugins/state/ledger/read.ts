@@ -29,10 +29,18 @@ export interface LedgerFile {
   readonly bytes: number
 }
 
+/** Names of the ledger files of a folder, oldest first. */
+export async function ledgerNames (path: string): Promise<string[]> {
+  return (await readdir(path)).filter(isLedgerName).sort()
+}
+
+export function isLedgerName (name: string): boolean {
+  return name.endsWith('.ledger')
+}
+
 /** All ledger files, oldest first. Files that another process deletes meanwhile are left out. */
 export async function ledgerFiles (path: string): Promise<LedgerFile[]> {
-  const names = (await readdir(path)).filter((name) => name.endsWith('.ledger')).sort()
-  const files = await Promise.all(names.map(async (name) => {
+  const files = await Promise.all((await ledgerNames(path)).map(async (name) => {
     const file = join(path, name)
     const found = await statOf(file)
     return found === null ? [] : [{ path: file, startedAt: parseInt(name, 10), endedAt: found.mtimeMs, bytes: found.size }]

@@ -1,7 +1,6 @@
 /** What the usage store does not have yet of the ledger's files. */
-import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { endMark } from '../ledger/read.js'
+import { endMark, ledgerNames } from '../ledger/read.js'
 import { statOf } from '../stat-of.js'
 import { countRecords, readPiece, type Piece } from './pieces.js'
 
@@ -59,7 +58,7 @@ export class Backlog {
 
   /** Looks for new files and new records. `shippedOf`: how much of a new file the store is known to have. */
   async look (shippedOf: (name: string) => number): Promise<void> {
-    const names = (await readdir(this.#path)).filter((name) => name.endsWith('.ledger')).sort()
+    const names = await ledgerNames(this.#path)
     const there = new Set(names)
     for (const name of this.#files.keys()) if (!there.has(name)) this.#files.delete(name)
     for (const name of names) {
