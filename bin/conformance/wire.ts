@@ -1,6 +1,7 @@
 /** One HTTP exchange with nothing between the check and the bytes: no redirects, no retries, no normalized paths. */
 import { request as requestHttp, type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http'
 import { request as requestHttps } from 'node:https'
+import { parseJson } from '../../plugins/core/body/parse-json.js'
 
 export interface Send {
   readonly method: string
@@ -57,15 +58,7 @@ export async function exchange (baseUrl: string, send: Send): Promise<Reply> {
 
 function replyOf (status = 0, headers: IncomingHttpHeaders, bytes: Buffer, clean: boolean): Reply {
   const text = bytes.toString()
-  return { status, headers, bytes, text, json: parsed(text), clean }
-}
-
-function parsed (text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return null
-  }
+  return { status, headers, bytes, text, json: parseJson(text) ?? null, clean }
 }
 
 /** The `data:` of each server-sent event, in order; lines of one event are joined. */

@@ -20,7 +20,7 @@ import { silentRecorder, type MetricFamily, type Recorder } from './recorder.js'
 import { CallSettlement } from './call/settlement.js'
 import { gatewayView, requestView } from './host/host-view.js'
 import type { ReplyUsage } from './call/call-parts.js'
-import { callPlace, type ModelCall } from './call/model-call.js'
+import { kCall, type ModelCall } from './call/model-call.js'
 import type { Key, KeyChange } from './types.js'
 import { answerUntaken } from './door/untaken-upgrade.js'
 import type { Destination, Notes } from './upstream/upstream.js'
@@ -122,7 +122,7 @@ export function joinGateway (app: FastifyInstance, prefix = ''): Gateway {
   continueOverHttp2(app)
   app.decorate('llm', gatewayView(gateway))
   app.decorate(kGateway, gateway)
-  app.decorateRequest(callPlace, null)
+  app.decorateRequest(kCall, null)
   app.decorateRequest('llm', { getter () { return requestView(this) } })
   return gateway
 }

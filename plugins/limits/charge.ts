@@ -1,6 +1,6 @@
 /** What a request is charged when it is over, and what the ledger keeps of it. */
 import type { Pricing } from '../core/money/pricing.js'
-import { tokensOf, totalTokens } from '../core/call/measures.js'
+import { tokensOf, totalTokens, usageBy } from '../core/call/measures.js'
 import type { ModelCall } from '../core/call/model-call.js'
 import type { Amounts } from '../core/balances/types.js'
 import type { LedgerRecord } from '../core/money/ledger.js'
@@ -13,7 +13,7 @@ interface Held extends Amounts {
   readonly input: number
 }
 
-const nothing = { input: 0, cache_read: 0, cache_write_5m: 0, cache_write_1h: 0, cache_write: 0, tool_input: 0, output: 0, reasoning: 0 }
+const nothing = usageBy(() => 0)
 
 /** True if it may have reached its upstream. It has if there was a reply, even if a hook of the host's failed after that. */
 function wasSent ({ upstreamReply, errorCode, times, usage }: ModelCall): boolean {

@@ -4,6 +4,8 @@ import { memoryBalances } from '../core/balances/memory.js'
 import { accountName } from '../core/balances/parties.js'
 import type { Balances, Decision, HoldAsk, Left } from '../core/balances/types.js'
 
+const rates = ['requestsPerMinute', 'tokensPerMinute', 'concurrency'] as const
+
 /**
  * What one process may spend while the store is away: a share of every limit, and a share of what a balance had left when the
  * store last answered, or of what a reload has lowered it to since. The sum over all processes bounds the overrun of one outage.
@@ -40,7 +42,7 @@ export class Lease {
   }
 
   #share (account: string, limits: Limits, left: number | null): Limits {
-    const { balance, budgets, ...rates } = limits
+    const { balance, budgets } = limits
     // The buckets have shares of their own (`#slice`). Budgets are kept here so that the party is counted at all.
     const share: Limits = budgets === undefined ? {} : { budgets }
     if (balance !== undefined) {
@@ -48,11 +50,11 @@ export class Lease {
       this.#slices.set(account, slice)
       share.balance = Math.min(slice, this.#part(balance))
     }
-    // A rate below one would let nothing through.
-    const { requestsPerMinute, tokensPerMinute, concurrency } = rates
-    if (requestsPerMinute !== undefined) share.requestsPerMinute = Math.max(1, this.#part(requestsPerMinute))
-    if (tokensPerMinute !== undefined) share.tokensPerMinute = Math.max(1, this.#part(tokensPerMinute))
-    if (concurrency !== undefined) share.concurrency = Math.max(1, this.#part(concurrency))
+    for (const name of rates) {
+      const rate = limits[name]
+      // One below one would let nothing through.
+      if (rate !== undefined) share[name] = Math.max(1, this.#part(rate))
+    }
     return share
   }
 

@@ -1,6 +1,6 @@
 import type { Attributes, Counter, Histogram, Meter } from '@opentelemetry/api'
 import { advisedBounds, attributes, metricNames, nextAttributes, nextEmbeddings, nextMetrics } from '../core/telemetry/genai.js'
-import { errorTypeOf, tokensOf, upstreamDurationOf, upstreamFirstChunkOf } from '../core/call/measures.js'
+import { cacheWritten, errorTypeOf, tokensOf, upstreamDurationOf, upstreamFirstChunkOf } from '../core/call/measures.js'
 import type { ModelCall } from '../core/call/model-call.js'
 import type { TokenUsage } from '../core/types.js'
 
@@ -76,11 +76,7 @@ const nextCounters: ReadonlyArray<Omit<NextCounter, 'counter'> & { readonly name
   { name: nextMetrics.inputTokens, tokens: (usage) => tokensOf(usage, 'input'), direction: 'input' },
   { name: nextMetrics.outputTokens, tokens: (usage) => tokensOf(usage, 'output'), direction: 'output' },
   { name: nextMetrics.cacheReadTokens, tokens: (usage) => usage.cache_read, direction: null },
-  {
-    name: nextMetrics.cacheWriteTokens,
-    tokens: (usage) => usage.cache_write + usage.cache_write_5m + usage.cache_write_1h,
-    direction: null,
-  },
+  { name: nextMetrics.cacheWriteTokens, tokens: cacheWritten, direction: null },
   { name: nextMetrics.reasoningTokens, tokens: (usage) => usage.reasoning, direction: null },
 ]
 

@@ -3,6 +3,7 @@ import type { Upstream } from '../core/upstream/upstream.js'
 import { UpstreamAgent } from '../forward/undici.js'
 import { endpoints, families, versionHeader, type Family } from '../protocols/index.js'
 import { credentialOf } from '../upstreams/call.js'
+import { upstreamOf } from '../upstreams/check-groups.js'
 import { readUpstreams } from '../upstreams/read-upstream.js'
 import type { GatewayConfig } from './config-types.js'
 import { answerWords, failureWords } from './diagnosis.js'
@@ -33,7 +34,7 @@ export async function examineAll (config: GatewayConfig, timeoutMs: number): Pro
 /** Families by its own `protocols`, or those that groups use it for; if there are none, the first one. */
 function familiesOf ({ name, protocols }: Upstream, { groups, pools = {} }: GatewayConfig): Family[] {
   const names = new Set([
-    name, ...Object.entries(pools).filter(([, { members }]) => members.some((member) => nameOf(member) === name)).map(([pool]) => pool),
+    name, ...Object.entries(pools).filter(([, { members }]) => members.some((member) => upstreamOf(member) === name)).map(([pool]) => pool),
   ])
   const used = Object.values(groups).flatMap(({ protocols: own, upstream, routes = [] }): readonly string[] => {
     if (routes.some((route) => names.has(route.upstream))) return own
@@ -43,10 +44,6 @@ function familiesOf ({ name, protocols }: Upstream, { groups, pools = {} }: Gate
   const spoken = protocols ?? new Set<string>(used)
   const found = new Set(endpoints.filter(({ protocol }) => spoken.has(protocol)).map(({ family }) => family))
   return found.size === 0 ? Object.values(families).slice(0, 1) : [...found]
-}
-
-function nameOf (member: string | { readonly upstream: string }): string {
-  return typeof member === 'string' ? member : member.upstream
 }
 
 async function examine (agent: InstanceType<typeof UpstreamAgent>, upstream: Upstream, family: Family): Promise<Finding> {

@@ -1,6 +1,6 @@
 import type { Attributes, Context, Span, Tracer } from '@opentelemetry/api'
 import { attributes } from '../core/telemetry/genai.js'
-import { errorTypeOf, succeeded, tokensOf, upstreamFirstChunkOf } from '../core/call/measures.js'
+import { cacheWritten, errorTypeOf, succeeded, tokensOf, upstreamFirstChunkOf } from '../core/call/measures.js'
 import { otelApi } from '../core/telemetry/otel-api.js'
 import type { ModelCall } from '../core/call/model-call.js'
 import type { Upstream } from '../core/upstream/upstream.js'
@@ -87,7 +87,7 @@ function usageAttributes ({ usage: { tokens: usage } }: ModelCall): Attributes {
     [attributes.inputTokens]: tokensOf(usage, 'input'),
     [attributes.outputTokens]: tokensOf(usage, 'output'),
     [attributes.cacheReadTokens]: usage.cache_read,
-    [attributes.cacheWriteTokens]: usage.cache_write + usage.cache_write_5m + usage.cache_write_1h,
+    [attributes.cacheWriteTokens]: cacheWritten(usage),
     [attributes.reasoningTokens]: usage.reasoning,
   }
 }

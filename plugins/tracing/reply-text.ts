@@ -1,6 +1,6 @@
 /** The text of a reply, as much as a budget allows: of a JSON document at its end, of an event stream event by event. */
 import { StringDecoder } from 'node:string_decoder'
-import { fieldOf } from '../core/body/json-object.js'
+import { fieldOf, valuesAt } from '../core/body/json-object.js'
 import { parseJson } from '../core/body/parse-json.js'
 import type { TextPlace } from '../protocols/text-rules.js'
 import type { TextBudget } from './text-budget.js'
@@ -50,16 +50,10 @@ export class ReplyText {
     // A stream that is no event stream is an array of documents like its events.
     for (const document of Array.isArray(json) ? json : [json]) {
       const type = fieldOf(document, 'type')
-      for (const place of this.#places) {
-        if (place.type !== null && place.type !== type) continue
-        for (const found of textsAt(document, place.path)) this.text += this.#budget.take(found)
+      const places = this.#places.filter((place) => place.type === null || place.type === type)
+      for (const text of places.flatMap(({ path }) => valuesAt(document, path))) {
+        if (typeof text === 'string') this.text += this.#budget.take(text)
       }
     }
   }
-}
-
-function textsAt (value: unknown, [name, ...rest]: readonly string[]): string[] {
-  if (name === undefined) return typeof value === 'string' ? [value] : []
-  if (name !== '*') return textsAt(fieldOf(value, name), rest)
-  return Array.isArray(value) ? value.flatMap((item) => textsAt(item, rest)) : []
 }

@@ -108,7 +108,7 @@ function mixedPools (config: Named, uses: readonly Use[]): Mistake[] {
   })
 }
 
-function upstreamOf (member: PoolOptions['members'][number]): string {
+export function upstreamOf (member: PoolOptions['members'][number]): string {
   return typeof member === 'string' ? member : member.upstream
 }
 

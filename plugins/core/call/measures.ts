@@ -46,6 +46,11 @@ export function tokensOf (usage: TokenUsage, direction: Leaf['direction']): numb
   return usage.input + usage.cache_read + usage.cache_write_5m + usage.cache_write_1h + usage.cache_write + usage.tool_input
 }
 
+/** Tokens written to a cache, whatever their lifetime. */
+export function cacheWritten (usage: TokenUsage): number {
+  return usage.cache_write_5m + usage.cache_write_1h + usage.cache_write
+}
+
 export function totalTokens (usage: TokenUsage): number {
   return tokensOf(usage, 'input') + tokensOf(usage, 'output')
 }

@@ -9,7 +9,8 @@ import type { ModelRequest } from './model-request.js'
 import { CallAuth, ReplyUsage, RequestBody, Routing, UpstreamReply } from './call-parts.js'
 import type { AbortSide, CallTrace, Labels, OpenTap, Outcome, RouteKind, Times } from '../types.js'
 
-const kCall = Symbol('fastify-llm-gateway.call')
+/** For `decorateRequest`: each request has a field for its call from the start. */
+export const kCall = Symbol('fastify-llm-gateway.call')
 
 /** The upstream's side of a call while it runs. */
 interface CallExchange {
@@ -123,9 +124,6 @@ export class ModelCall {
     return this.endpoint.protocol
   }
 }
-
-/** For `decorateRequest`: each request has a field for its call from the start. */
-export const callPlace = kCall
 
 /** The call of a Fastify request; null if it is none of ours, or was not identified. */
 export function modelCallOf (request: Carrier): ModelCall | null {
