@@ -491,7 +491,7 @@ t.test('usage store', { skip: withoutPostgres }, async (t) => {
     // Of two files, and then of more records in one of them.
     const first = await host(t, path, store, { ledger: { maxFileBytes: 2_000 } })
     const at = join(path, 'ledger')
-    const marks = (): string => readdirSync(at).filter((name) => name.startsWith('shipped-')).map((name) =>
+    const marks = (): string => readdirSync(at).filter((name) => /^shipped-.*\.json$/.test(name)).map((name) =>
       readFileSync(join(at, name), 'utf8')).join('')
     const sizes = (): string => JSON.stringify(Object.fromEntries(readdirSync(at).filter((name) => name.endsWith('.ledger')).sort().map(
       (name) => [name, statSync(join(at, name)).size])))
