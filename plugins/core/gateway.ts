@@ -156,7 +156,7 @@ function newGateway (): Omit<Gateway, 'prefix' | 'resolve' | 'resolveLoosely' | 
     settlement: new CallSettlement(),
     urlRefused: doNothing,
     invalidateKeys: doNothing,
-    queuedTick: queuedTick(),
+    queuedTick,
   }
 }
 

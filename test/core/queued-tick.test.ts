@@ -1,4 +1,5 @@
-import { executionAsyncResource } from 'node:async_hooks'
+import { AsyncLocalStorage, executionAsyncResource } from 'node:async_hooks'
+import { setImmediate } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { compileFunction, runInNewContext } from 'node:vm'
 import fastify from 'fastify'
@@ -22,5 +23,16 @@ t.test('what Node queues for the next tick keeps its form through a collection, 
   for (let ticks = 0; ticks < 100; ticks++) await tick()
   runInNewContext('gc')()
   t.ok(haveSameForm(kept, await tick()))
+  await app.close()
+})
+
+t.test('an app does not keep the asynchronous context that its plugins were registered in, such as the span of a start', async (t) => {
+  const app = fastify()
+  const context = new AsyncLocalStorage<object>()
+  const span = new WeakRef({})
+  await context.run(span.deref() ?? {}, async () => await app.register(paths).ready())
+  await setImmediate()
+  runInNewContext('gc')()
+  t.equal(span.deref(), undefined)
   await app.close()
 })
