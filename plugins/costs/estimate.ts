@@ -1,9 +1,10 @@
 /** The most that a request may cost, estimated before it is sent. */
-import { leaves } from '../core/call/measures.js'
+import { leaves, tokensOf } from '../core/call/measures.js'
 import type { ModelCall } from '../core/call/model-call.js'
 import { ratesFor } from './bill.js'
 import { add, isLess, one, times, timesCount, zero, type Decimal } from '../core/money/decimal.js'
 import { kindRates, type PriceRow, type Rates, type Sheet } from './price-row.js'
+import type { TokenUsage } from '../core/types.js'
 import { isObject, plainText, valueAt, type JsonObject } from '../core/body/json-object.js'
 import type { ServedRules, ToldAt } from '../protocols/served-rules.js'
 
@@ -44,14 +45,17 @@ export interface Ways {
   readonly upstream: Decimal
   /** Price of the images that it asks for, by the piece; null if they have none. */
   readonly images: Decimal | null
+  /** What a reply that broke off told. */
+  readonly told: TokenUsage | null
 }
 
 /** Null if the row has no price for what is asked. */
 export function waysOf (row: PriceRow, llm: ModelCall, upstream: Decimal): Ways | null {
   const asked = askedOf(llm)
   const images = imagesCost(row.each.get('image'), llm, asked)
+  const told = llm.usage.tokens
   // Hardly any request asks for something special.
-  if (asked === nothingAsked) return { row, sheets: [row.sheet], factor: one, upstream, images }
+  if (asked === nothingAsked) return { row, sheets: [row.sheet], factor: one, upstream, images, told }
   const sheets = [row.sheet]
   let factor = one
   for (const name of asked.regions) {
@@ -67,7 +71,7 @@ export function waysOf (row: PriceRow, llm: ModelCall, upstream: Decimal): Ways 
       else if (isLess(one, variant.factor)) factor = times(factor, variant.factor)
     }
   }
-  return { row, sheets, factor: isLess(factor, one) ? one : factor, upstream, images }
+  return { row, sheets, factor: isLess(factor, one) ? one : factor, upstream, images, told }
 }
 
 /**
@@ -78,7 +82,7 @@ export function estimateOf (ways: Ways, inputTokens: number, outputTokens: numbe
   const { row, sheets, factor, upstream } = ways
   let most = zero
   for (const sheet of sheets) {
-    const made = madeCost(tokensCost(sheet, inputTokens, outputTokens), ways)
+    const made = madeCost(tokensCost(sheet, inputTokens, outputTokens, ways.told), ways)
     if (made === null) return null
     most = dearer(most, made)
   }
@@ -89,12 +93,23 @@ export function dearer (a: Decimal | null, b: Decimal): Decimal {
   return a === null || isLess(a, b) ? b : a
 }
 
-function tokensCost (sheet: Sheet, inputTokens: number, outputTokens: number): Decimal | null {
-  const dearest = dearestOf(ratesFor(sheet, inputTokens))
+function tokensCost (sheet: Sheet, inputTokens: number, outputTokens: number, told: TokenUsage | null): Decimal | null {
+  const rates = ratesFor(sheet, inputTokens)
+  const dearest = dearestOf(rates)
   const { input } = dearest
   const output = outputTokens === 0 ? zero : dearest.output
   if (input === null || output === null) return null
-  return add(timesCount(input, inputTokens), timesCount(output, outputTokens))
+  return add(told === null ? timesCount(input, inputTokens) : inputCost(rates, input, inputTokens, told), timesCount(output, outputTokens))
+}
+
+/** Told tokens at the rate of their leaf, or of its dearest kind, as most may come from a cache; the rest at the dearest of all. */
+function inputCost (rates: Rates, dearest: Decimal, inputTokens: number, told: TokenUsage): Decimal {
+  let cost = timesCount(dearest, Math.max(0, inputTokens - tokensOf(told, 'input')))
+  for (const { type, direction } of leaves) {
+    const rate = dearestAmong(rates, namesOf.input.filter((name) => name.startsWith(type))) ?? dearest
+    if (direction === 'input') cost = add(cost, timesCount(rate, told[type]))
+  }
+  return cost
 }
 
 /** A reply reports its images as tokens, or by the piece. */

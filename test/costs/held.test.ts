@@ -30,7 +30,7 @@ async function serve (
     keys: [{ id: 'caller', group: 'all', secret }],
     limits: { balances },
   })
-  upstream.respond = () => ({ headers: { 'content-type': 'application/json' }, body: reply })
+  upstream.respond = () => ({ headers: { 'content-type': 'stream' in payload ? 'text/event-stream' : 'application/json' }, body: reply })
   const headers = { authorization: `Bearer ${secret}`, 'x-goog-api-key': secret, 'anthropic-version': '2023-06-01', ...more }
   const statuses = await Promise.all(Array.from({ length: times }, async () =>
     (await app.inject({ method: 'POST', url: path, headers, payload })).statusCode))
@@ -214,4 +214,15 @@ t.test('an object in place of a word or a number, and a size of very many digits
     const headers = { authorization: `Bearer ${secret}`, 'x-goog-api-key': secret, 'anthropic-version': '2023-06-01' }
     t.equal((await app.inject({ method: 'POST', url, headers, payload })).statusCode, status, url)
   }
+})
+
+t.test('a stream that breaks off is charged what it told of its input at the rates of that, and the words that came', async (t) => {
+  const event = (type: string, more: object): string => `event: ${type}\ndata: ${JSON.stringify({ type, ...more })}\n\n`
+  const usage = { input_tokens: 10, cache_read_input_tokens: 9_990, output_tokens: 1 }
+  const start = event('message_start', { message: { id: 'm', model: 'chat', usage } })
+  const words = event('content_block_delta', { index: 0, delta: { type: 'text_delta', text: ' some words' } }).repeat(40)
+  const reply = Buffer.from(start + words)
+  const payload = { model: 'chat', stream: true, max_tokens: 1_000, messages: [{ role: 'user', content: 'x'.repeat(39_000) }] }
+  const spent = 10 * 1_000 + 9_990 * 100 + Math.ceil(reply.length / 40) * 10_000
+  t.same(await serve(t, '/v1/messages', payload, reply, 1, 1), { served: 1, spent })
 })

@@ -58,6 +58,14 @@ function estimated (t: Test, forecast: Forecast, llm: ModelCall, input: number, 
   return all
 }
 
+t.test('what a reply that broke off told of its input counts at the rates of its leaves, or of their dearest kinds', async (t) => {
+  const rates = { input: 2, input_audio: 4, cache_read: 1, cache_write_1h: 8, output: 10 }
+  const forecast = forecastOf(new PriceTable({ models: { m: rates } }))
+  const llm = answered('m', null)
+  llm.usage.tokens = { ...noTokens, input: 100, cache_read: 1_000, tool_input: 10 }
+  t.equal(forecast.estimate(llm, 1_115, 1), 100 * 4_000 + 1_000 * 1_000 + 10 * 8_000 + 5 * 8_000 + 10_000)
+})
+
 t.test('the model that replied, then the one asked for', async (t) => {
   const table = new PriceTable({
     models: { 'gpt-5': { input: 1, output: 2 }, 'gpt-5-pro': { input: 10, output: 20 }, free: { input: 0, output: 0 } },
