@@ -91,11 +91,11 @@ t.test('check 58: comments between events pass', async (t) => {
 })
 
 const told: Readonly<Record<string, RegExp>> = {
-  chat_completions: /data: \{"error":\{"message":"The model provider broke off its reply\.","type":"server_error","param":null,"code":"upstream_aborted"\}[^\n]*\}\n\n$/,
-  responses: /event: response\.failed\ndata: \{"type":"response\.failed",.*"status":"failed","error":\{"code":"upstream_aborted","message":"The model provider broke off its reply\."\}[^\n]*\n\n$/,
-  images: /data: \{"error":\{"message":"The model provider broke off its reply\."[^\n]*\}\n\n$/,
-  messages: /event: error\ndata: \{"type":"error","error":\{"type":"api_error","message":"The model provider broke off its reply\."[^\n]*\}\n\n$/,
-  'generate_content.streamGenerateContent': /data: \{"error":\{"code":502,"message":"The model provider broke off its reply\.","status":"INTERNAL"[^\n]*\}\n\n: The model provider broke off its reply\.$/,
+  chat_completions: /data: \{"error":\{"message":"Connection error: the model provider broke off its reply\.","type":"server_error","param":null,"code":"upstream_aborted"\}[^\n]*\}\n\n$/,
+  responses: /event: response\.failed\ndata: \{"type":"response\.failed",.*"status":"failed","error":\{"code":"upstream_aborted","message":"Connection error: the model provider broke off its reply\."\}[^\n]*\n\n$/,
+  images: /data: \{"error":\{"message":"Connection error: the model provider broke off its reply\."[^\n]*\}\n\n$/,
+  messages: /event: error\ndata: \{"type":"error","error":\{"type":"api_error","message":"Connection error: the model provider broke off its reply\."[^\n]*\}\n\n$/,
+  'generate_content.streamGenerateContent': /data: \{"error":\{"code":502,"message":"Connection error: the model provider broke off its reply\.","status":"INTERNAL"[^\n]*\}\n\n: Connection error: the model provider broke off its reply\.$/,
 }
 
 t.test('check 59: a stream that breaks off between events ends with the error of its protocol', async (t) => {

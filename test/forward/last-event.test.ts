@@ -10,11 +10,13 @@ function eventOf (endpoint: string, told: StreamFacts | null): { event: string |
   const llm = requestFor(endpoint)
   const tap: ReplyTap | null = told === null ? null : Object.defineProperty(tapOn(llm).tap, 'streamFacts', { value: told })
   const text = lastEvent(llm, gatewayError('upstream_aborted'), tap).toString()
-  const [, event = null, data = ''] = /^(?:event: (\S+)\n)?data: (.*)\n\n(?:: The model provider broke off its reply\.)?$/.exec(text) ?? []
+  const [, event = null, data = ''] = /^(?:event: (\S+)\n)?data: (.*)\n\n(?:: Connection error: [^\n]*)?$/.exec(text) ?? []
   return { event, data: JSON.parse(data) }
 }
 
-const error = { message: 'The model provider broke off its reply.', type: 'server_error', param: null, code: 'upstream_aborted' }
+const error = {
+  message: 'Connection error: the model provider broke off its reply.', type: 'server_error', param: null, code: 'upstream_aborted',
+}
 
 t.test('a response that broke off goes on from what it told', async (t) => {
   const told = { id: 'resp_1', model: 'm-1', createdAt: 1_767_225_600, sequence: 7 }
@@ -67,7 +69,7 @@ t.test('the others tell it in their envelope', async (t) => {
 
 t.test('a stream of Gemini\'s ends in a comment without an end, on which clients fail that read no error', async (t) => {
   const text = requestFor('generate_content').endpoint.streamError(gatewayError('upstream_aborted').facts('r'), untold)
-  t.match(text, /^data: {"error":.*}\n\n: The model provider broke off its reply\.$/)
+  t.match(text, /^data: {"error":.*}\n\n: Connection error: the model provider broke off its reply\.$/)
   for (const endpoint of ['chat_completions', 'responses', 'messages']) {
     t.match(requestFor(endpoint).endpoint.streamError(gatewayError('upstream_aborted').facts('r'), untold), /\n\n$/, endpoint)
   }

@@ -40,8 +40,8 @@ const cases: readonly Case[] = [
 
 /** What an event at the end of a cut stream looks like, in each protocol. */
 const told: Readonly<Record<string, RegExp>> = {
-  chat_completions: /data: \{[^\n]*"error":\{"message":"The model provider broke off its reply\."[^\n]*\n\n$/,
-  images: /data: \{"error":\{"message":"The model provider broke off its reply\."[^\n]*\n\n$/,
+  chat_completions: /data: \{[^\n]*"error":\{"message":"Connection error: the model provider broke off its reply\."[^\n]*\n\n$/,
+  images: /data: \{"error":\{"message":"Connection error: the model provider broke off its reply\."[^\n]*\n\n$/,
   responses: /event: response\.failed\ndata: [^\n]*\n\n$/,
   messages: /event: error\ndata: [^\n]*broke off[^\n]*\n\n$/,
   'generate_content.streamGenerateContent': /data: \{"error":\{"code":502[^\n]*\n\n: [^\n]+$/,

@@ -63,9 +63,9 @@ export const errorTable = {
   ),
   key_store_unavailable: unavailable('API keys cannot be checked at the moment. Try again shortly.'),
 
-  // limits
+  // limits: agents (pi) take `too many tokens` for a conversation that is too long, and shorten it
   request_rate_exceeded: limited('Too many requests: the limit is {limit} a minute.'),
-  token_rate_exceeded: limited('Too many tokens: the limit is {limit} a minute.'),
+  token_rate_exceeded: limited('Rate limit reached: {limit} tokens a minute.'),
   concurrency_exceeded: limited('Too many requests at the same time: the limit is {limit}.'),
   budget_exceeded: row(
     403, 'billing', 'limited', false,
@@ -91,12 +91,12 @@ export const errorTable = {
   too_many_requests: limited('Too many requests. Try again later.'),
   overloaded: unavailable('The gateway is too busy for this request. Try again shortly.'),
 
-  // forward
+  // forward: agents (pi) know by `connection error` and `timed out` that a stream may be asked for again
   upstream_unreachable: badGateway('The model provider cannot be reached.'),
   upstream_reset: badGateway('The model provider closed the connection before it answered.'),
   upstream_invalid: badGateway('The model provider sent a reply that cannot be read.'),
-  upstream_timeout: row(504, 'timeout', 'timeout', true, 'The model provider did not answer in time.'),
-  upstream_aborted: row(502, 'internal', 'truncated', true, 'The model provider broke off its reply.'),
+  upstream_timeout: row(504, 'timeout', 'timeout', true, 'The model provider timed out.'),
+  upstream_aborted: row(502, 'internal', 'truncated', true, 'Connection error: the model provider broke off its reply.'),
   upstream_error: badGateway('The model provider answered with an error.'),
   upstream_credential_unavailable: unavailable('The credential for the model provider is not available at the moment. Try again shortly.'),
   upstream_busy: unavailable('The model providers have no free place for this request. Try again shortly.'),

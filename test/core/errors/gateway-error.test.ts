@@ -17,3 +17,15 @@ t.test('what an error tells one caller is told to no other', async (t) => {
     t.notMatch(errorText(family, gatewayError('invalid_body'), 'two'), /of-one|"one"/)
   }
 })
+
+// Words of the lists in pi 1.6 and OpenClaw 2026.9.
+t.test('agents that judge an error by its words try again where that helps', (t) => {
+  const again = /connection error|rate limit|timed out/i
+  const compact = /too many tokens|token limit exceeded|exceeds the limit/i
+  for (const code of ['upstream_aborted', 'upstream_timeout', 'token_rate_exceeded'] as const) {
+    const { message } = gatewayError(code, { limit: 10 })
+    t.match(message, again, code)
+    t.notMatch(message, compact, `${code} is no conversation that is too long`)
+  }
+  t.end()
+})
