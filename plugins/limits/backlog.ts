@@ -2,7 +2,7 @@ import { isRefused, maxRefusals } from '../core/balances/store-down.js'
 import type { Balances, LostListener, Settled, SettledListener, Settlement } from '../core/balances/types.js'
 
 export interface BacklogOptions {
-  /** With so many settlements that wait for the store, nobody is let in without it. Those of who is in wait all the same. */
+  /** With so many settlements that wait for the store, nobody is let in without it. Charges of who is in wait all the same. */
   readonly maxWaiting: number
   readonly retryMs: number
 }
@@ -62,7 +62,9 @@ export class Backlog {
     for (const waiting of this.#waiting) if (waiting.listeners === listeners) waiting.listeners = heir
   }
 
-  keep (settlement: Settlement, listeners: SettlementListeners): void {
+  /** Once it is full, what charges nothing is given up, and its hold left to the sweeper: each request that is refused may leave one. */
+  keep (settlement: Settlement, error: unknown, listeners: SettlementListeners): void {
+    if (this.full && settlement.tokens === 0 && !settlement.cost) return listeners.onLost(settlement, error)
     this.#waiting.push({ settlement, listeners, refusals: 0 })
     this.#later()
   }

@@ -26,9 +26,9 @@ export class Outbox {
     const sent = settled.then((later) => {
       this.#sending.delete(sent)
       this.#listeners.onSettled?.(settlement, later)
-    }, () => {
+    }, (error: unknown) => {
       this.#sending.delete(sent)
-      this.#backlog.keep(settlement, this.#listeners)
+      this.#backlog.keep(settlement, error, this.#listeners)
     })
     this.#sending.set(sent, settlement)
     return sent
