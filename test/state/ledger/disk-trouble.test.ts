@@ -130,7 +130,7 @@ t.test('a file that is lost is left for another', { skip: process.platform !== '
   const [file = ''] = readdirSync(path)
   closeSync(handle)
   // What reads alone takes its number: anything else could come to have it, and would be closed in its place.
-  const readers = []
+  const readers: number[] = []
   while (!readers.includes(handle)) readers.push(openSync(join(path, file), 'r'))
   await ledger.append(record('third'))
   for (const each of readers) if (each !== handle) closeSync(each)
