@@ -1,7 +1,8 @@
 /**
  * Finishes `dist`: few files of code without comments, and with them the script of the console; declarations of what is public; an
  * executable command.
- * Only blanks and comments go: names stay, and each statement keeps a line of its own, so that stack traces can be read.
+ * Only blanks, comments and each `const` after another go: names stay, and each statement and declaration keeps a line of its own, so that
+ * stack traces can be read.
  */
 import { chmodSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'

@@ -51,8 +51,8 @@ export class ReplyText {
     for (const document of Array.isArray(json) ? json : [json]) {
       const type = fieldOf(document, 'type')
       const places = this.#places.filter((place) => place.type === null || place.type === type)
-      for (const text of places.flatMap(({ path }) => valuesAt(document, path))) {
-        if (typeof text === 'string') this.text += this.#budget.take(text)
+      for (const found of places.flatMap(({ path }) => valuesAt(document, path))) {
+        if (typeof found === 'string') this.text += this.#budget.take(found)
       }
     }
   }
