@@ -45,17 +45,14 @@ export interface Ways {
   readonly upstream: Decimal
   /** Price of the images that it asks for, by the piece; null if they have none. */
   readonly images: Decimal | null
-  /** What a reply that broke off told. */
-  readonly told: TokenUsage | null
 }
 
 /** Null if the row has no price for what is asked. */
 export function waysOf (row: PriceRow, llm: ModelCall, upstream: Decimal): Ways | null {
   const asked = askedOf(llm)
   const images = imagesCost(row.each.get('image'), llm, asked)
-  const told = llm.usage.tokens
   // Hardly any request asks for something special.
-  if (asked === nothingAsked) return { row, sheets: [row.sheet], factor: one, upstream, images, told }
+  if (asked === nothingAsked) return { row, sheets: [row.sheet], factor: one, upstream, images }
   const sheets = [row.sheet]
   let factor = one
   for (const name of asked.regions) {
@@ -71,18 +68,20 @@ export function waysOf (row: PriceRow, llm: ModelCall, upstream: Decimal): Ways 
       else if (isLess(one, variant.factor)) factor = times(factor, variant.factor)
     }
   }
-  return { row, sheets, factor: isLess(factor, one) ? one : factor, upstream, images, told }
+  return { row, sheets, factor: isLess(factor, one) ? one : factor, upstream, images }
 }
 
 /**
  * Null if one of the ways has no price. Providers may serve a request as if it had asked for nothing: the most expensive way counts.
- * `tools`: what the provider's tools may cost.
+ * `tools`: what the provider's tools may cost. `told`: what a reply that broke off told of its tokens.
  */
-export function estimateOf (ways: Ways, inputTokens: number, outputTokens: number, tools = zero): Decimal | null {
+export function estimateOf (
+  ways: Ways, inputTokens: number, outputTokens: number, tools = zero, told: TokenUsage | null = null
+): Decimal | null {
   const { row, sheets, factor, upstream } = ways
   let most = zero
   for (const sheet of sheets) {
-    const made = madeCost(tokensCost(sheet, inputTokens, outputTokens, ways.told), ways)
+    const made = madeCost(tokensCost(sheet, inputTokens, outputTokens, told), ways)
     if (made === null) return null
     most = dearer(most, made)
   }

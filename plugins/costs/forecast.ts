@@ -1,5 +1,5 @@
 /** What a request may cost, before it is known which upstream takes it and which model replies. */
-import { billionthsOf, type Decimal } from '../core/money/decimal.js'
+import { billionthsOf, zero, type Decimal } from '../core/money/decimal.js'
 import type { ModelCall } from '../core/call/model-call.js'
 import type { CostForecast } from '../core/money/pricing.js'
 import { asksForNothing, dearer, estimateOf, waysOf, type Ways } from './estimate.js'
@@ -42,7 +42,7 @@ export class Forecast {
 
   /** See `Pricing.estimate`. */
   estimate (llm: ModelCall, inputTokens: number, outputTokens: number): number | null {
-    return this.#most(this.#waysOf(llm), (each) => estimateOf(each, inputTokens, outputTokens))
+    return this.#most(this.#waysOf(llm), (each) => estimateOf(each, inputTokens, outputTokens, zero, llm.usage.tokens))
   }
 
   /** Fast path for nearly all requests: those with one price in all cases. The general way takes several times as long. */
