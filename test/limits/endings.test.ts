@@ -77,14 +77,7 @@ t.test('a caller that leaves in the middle pays for what it saw, and not for all
   const { url, upstream, quiet, records } = await setup(t, { group, drain: noDrain })
   upstream.queue({ fixture: 'messages.sse', stallAt: 900 })
   const headers = { authorization: '', 'x-api-key': secret, 'anthropic-version': '2023-06-01' }
-  const { reply, request } = call(`${url}/v1/messages`, { headers, body: JSON.stringify({ ...body, stream: true }) })
-  const stream = await reply
-  let bytes = 0
-  for await (const chunk of stream) {
-    bytes += chunk.length
-    if (bytes >= 900) break
-  }
-  request.destroy()
+  await leaveAfter(900, `${url}/v1/messages`, { headers, body: JSON.stringify({ ...body, stream: true }) })
   const { spent } = await quiet()
   const whole = Object.values(usageOf['messages.sse']?.leaves ?? {}).reduce((sum, tokens) => sum + tokens, 0)
   t.ok(spent > 0 && spent < whole, `${spent} of ${whole}`)
@@ -100,13 +93,7 @@ t.test('a caller that leaves a stream of messages pays for its input as told, an
   upstream.queue({ body: bytes, headers: { 'content-type': 'text/event-stream' }, stallAt: bytes.length })
   const headers = { authorization: '', 'x-api-key': secret, 'anthropic-version': '2023-06-01' }
   const asked = JSON.stringify({ ...body, max_tokens: 1_000, stream: true })
-  const { reply, request } = call(`${url}/v1/messages`, { headers, body: asked })
-  let seen = 0
-  for await (const chunk of await reply) {
-    seen += chunk.length
-    if (seen === bytes.length) break
-  }
-  request.destroy()
+  await leaveAfter(bytes.length, `${url}/v1/messages`, { headers, body: asked })
   const { spent } = await quiet()
   // The provider counts two or three tokens in each.
   t.ok(spent >= 200 + 40 * 2 && spent <= 200 + 40 * 4, `${spent} tokens`)
@@ -123,13 +110,7 @@ t.test('a chat that breaks off, or whose caller leaves, after its usage costs wh
   const asked = JSON.stringify({ ...body, stream: true, stream_options: { include_usage: true } })
   for (const ending of [{ stallAt: bytes.length }, { cutAt: bytes.length }]) {
     upstream.queue({ body: bytes, headers: { 'content-type': 'text/event-stream' }, ...ending })
-    const { reply, request } = call(`${url}/v1/chat/completions`, { body: asked })
-    let seen = 0
-    for await (const chunk of await reply) {
-      seen += chunk.length
-      if (seen >= bytes.length) break
-    }
-    request.destroy()
+    await leaveAfter(bytes.length, `${url}/v1/chat/completions`, { body: asked })
     await quiet()
   }
   t.match(await records(), [{ input: 3, output: 1, charged: 4 }, { input: 3, output: 1, charged: 4 }])
@@ -141,13 +122,7 @@ t.test('a caller that has its reply packed pays for what is in it, and not for h
   const bytes = gzipSync(event.repeat(400)).subarray(0, -20)
   upstream.queue({ body: bytes, stallAt: bytes.length, headers: { 'content-type': 'text/event-stream', 'content-encoding': 'gzip' } })
   const asked = JSON.stringify({ ...body, stream: true, stream_options: { include_usage: true } })
-  const { reply, request } = call(`${url}/v1/chat/completions`, { headers: { 'accept-encoding': 'gzip' }, body: asked })
-  let seen = 0
-  for await (const chunk of await reply) {
-    seen += chunk.length
-    if (seen === bytes.length) break
-  }
-  request.destroy()
+  await leaveAfter(bytes.length, `${url}/v1/chat/completions`, { headers: { 'accept-encoding': 'gzip' }, body: asked })
   const { spent } = await quiet()
   const words = spent - Math.ceil(asked.length / 4)
   t.ok(words > 100, `${words} tokens for 400 words in ${bytes.length} bytes`)
@@ -177,6 +152,17 @@ t.test('a caller that leaves before its body is read pays nothing', async (t) =>
   t.equal(upstream.seen.length, 0)
   t.same(await records(), [])
 })
+
+/** Makes a call, and leaves it once so many bytes of its reply have come. */
+async function leaveAfter (bytes: number, ...asked: Parameters<typeof call>): Promise<void> {
+  const { reply, request } = call(...asked)
+  let seen = 0
+  for await (const chunk of await reply) {
+    seen += chunk.length
+    if (seen >= bytes) break
+  }
+  request.destroy()
+}
 
 /** Stands still wherever it is called, until the test goes on. */
 function gate (): { wait: () => Promise<void>, reached: Promise<void>, open: () => void } {
