@@ -45,7 +45,7 @@ export async function budgetKills ({ rounds, url }: { readonly rounds: number, r
   const { spent, held } = await state.balances.readBucket(bucket.id, 'chat')
   passedMs = 2 * holdTtlMs
   // A few hundred at once.
-  while (await state.balances.sweep('chat') > 0);
+  while ((await state.balances.readBucket(bucket.id, 'chat')).held > 0);
   const left = await leftOf(state)
   const after = await state.balances.readBucket(bucket.id, 'chat')
   const floors = held / heldCost * floorCost

@@ -34,7 +34,6 @@ class FarStore implements Balances {
   readonly hold = async (ask: HoldAsk): Promise<Decision> => await this.#far(() => this.#near.hold(ask))
   readonly leave: Balances['leave'] = async (id, group) => await this.#far(() => this.#near.leave(id, group))
   readonly settle: Balances['settle'] = async (settlement) => await this.#far(() => this.#near.settle(settlement))
-  readonly sweep: Balances['sweep'] = (group) => this.#near.sweep(group)
   readonly readBucket: Balances['readBucket'] = (bucket, group, key) => this.#near.readBucket(bucket, group, key)
   readonly read: Balances['read'] = (group, key) => this.#near.read(group, key)
   readonly renew: Balances['renew'] = async (_, ids) => {

@@ -198,20 +198,18 @@ for (const engine of engines) {
       await balances.leave('e3', 'swept')
       clock.now += 9_999
       await balances.renew('swept', ['e2', 'nobody'])
-      t.equal(await balances.sweep('swept'), 0)
+      t.match(await read('swept'), { spent: 0, held: 70, active: 2 })
       clock.now += 1
-      t.equal(await balances.sweep('swept'), 2)
-      t.equal(await balances.sweep('swept'), 0)
-      t.match(await read('swept'), { spent: 8, held: 10, active: 1 })
+      for (let i = 0; i < 2; i += 1) t.match(await read('swept'), { spent: 8, held: 10, active: 1 })
       t.match(await read('swept', 'ci'), { spent: 8, held: 10, active: 1 })
       for (let i = 0; i < 2; i += 1) await balances.settle({ ...settled, id: 'e1', group: 'swept', tokens: 33 })
       t.match(await read('swept'), { spent: 34, held: 10, active: 1 })
       clock.now += 10_000
       t.match(await hold({ id: 'e4', tokens: 65, ...limits }), { ok: true }, 'asking sweeps first')
       clock.now += 25 * 60 * 60_000
-      t.equal(await balances.sweep('swept'), 3, 'two remembered charges are forgotten, one hold expires')
-      t.equal(await balances.sweep('swept'), 0)
-      t.match(await read('swept'), { spent: 35, held: 0, active: 0 })
+      for (let i = 0; i < 2; i += 1) t.match(await read('swept'), { spent: 35, held: 0, active: 0 })
+      await balances.settle({ ...settled, id: 'e2', group: 'swept', tokens: 9 })
+      t.match(await read('swept'), { spent: 35 }, 'charges are remembered for a day')
     })
 
     t.test('a request whose place expired while its body came takes one anew, if there is one', async (t) => {
@@ -243,13 +241,11 @@ for (const engine of engines) {
       t.match(await read('churn'), { spent: 0, active: 3 })
       await balances.renew('churn', ['s1'])
       clock.now += 9_998
-      t.equal(await balances.sweep('churn'), 1, 'the second is due')
+      t.match(await read('churn'), { spent: 1, active: 2 }, 'the second is due')
       clock.now += 1
-      t.equal(await balances.sweep('churn'), 1, 'the third is due')
-      t.match(await read('churn'), { spent: 2, active: 1 })
+      t.match(await read('churn'), { spent: 2, active: 1 }, 'the third is due')
       clock.now += 1
-      t.equal(await balances.sweep('churn'), 1, 'the first, which was renewed, is due last')
-      t.match(await read('churn'), { spent: 3, active: 0 })
+      t.match(await read('churn'), { spent: 3, active: 0 }, 'the first, which was renewed, is due last')
     })
 
     t.test('what was used while the store was away is charged late, once', async (t) => {
@@ -263,7 +259,7 @@ for (const engine of engines) {
       t.match(await read('late'), { spent: 21, held: 0, active: 0 }, 'also where the hold was made after all')
       await balances.renew('late', ['l1'])
       clock.now += 20_000
-      await balances.sweep('late')
+      t.match(await read('late'), { spent: 21 })
       await balances.settle({ id: 'l1', group: 'late', key: 'ci', tokens: 12, late })
       t.match(await read('late'), { spent: 21 }, 'and what is renewed after that is remembered no shorter')
     })

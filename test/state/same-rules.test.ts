@@ -60,7 +60,7 @@ const others = fc.oneof(
   }),
   fc.record({ do: fc.constant('leave' as const), id }),
   fc.record({ do: fc.constant('renew' as const), id }),
-  fc.record({ do: fc.constant('sweep' as const) })
+  fc.record({ do: fc.constant('read' as const) })
 )
 const step = fc.oneof({ weight: 2, arbitrary: holds }, others)
 type Step = ValueOf<typeof step>
@@ -87,7 +87,7 @@ type Take = (balances: Balances) => unknown
 
 /** A step of a group. `asked`: what each id is held to, which is fixed when it begins, however often it asks. */
 function taking (group: string, step: Step, now: number, asked: Map<string, Known>): Take {
-  if (step.do === 'sweep') return async (balances) => await balances.sweep(group)
+  if (step.do === 'read') return async (balances) => await balances.read(group)
   const id = group + step.id
   const key = keyOf(step.id)
   if (step.do === 'leave') return async (balances) => await balances.leave(id, group)

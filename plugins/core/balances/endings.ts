@@ -45,13 +45,9 @@ export function settle (engine: Engine, settlement: Settlement): readonly Reache
   return reached
 }
 
-export function sweep (engine: Engine, group: string): number {
-  return sweepDue(engine.storeOf(group), engine.now())
-}
-
-export function sweepDue (store: GroupStore, nowMs: number): number {
-  const due = store.due(nowMs, sweepMax)
-  for (const found of due) {
+/** Charges the floor of expired holds, and forgets charges that were remembered for long enough. */
+export function sweep (store: GroupStore, nowMs: number): void {
+  for (const found of store.due(nowMs, sweepMax)) {
     if (found.state === 'closed') {
       store.dropHold(found)
       continue
@@ -65,7 +61,6 @@ export function sweepDue (store: GroupStore, nowMs: number): number {
     charge(store, found, { tokens, cost }, null)
     store.saveHold({ ...found, tokens, cost, active: 0, state: 'closed', deadline: nowMs + rememberMs }, found)
   }
-  return due.length
 }
 
 /**

@@ -1,4 +1,4 @@
-import { leave, renew, settle, sweep } from './endings.js'
+import { leave, renew, settle } from './endings.js'
 import type { Engine, GroupStore } from './group-store.js'
 import { MemoryGroupStore } from './memory-group-store.js'
 import { hold, read, readBucket } from './rules.js'
@@ -20,7 +20,6 @@ export function memoryBalances ({ now = Date.now, holdTtlMs = 60_000 }: MemoryBa
     leave: (id, group) => leave(engine, group, id),
     settle: (settlement) => settle(engine, settlement),
     renew: (group, ids) => renew(engine, group, ids),
-    sweep: (group) => sweep(engine, group),
     read: (group, key) => read(engine, group, key),
     readBucket: (id, group, key) => readBucket(engine, id, group, key),
     close: async () => {},

@@ -4,7 +4,7 @@
  * as a script (`state/redis/steps.ts`), and one suite holds the two together.
  */
 import { bucketKeepMs, resize, tellReached } from './buckets.js'
-import { sweepDue } from './endings.js'
+import { sweep } from './endings.js'
 import { accountOf, balancesOf, heldBuckets, leftOf, partiesOf, refusal, scopesOf, type Party } from './parties.js'
 import type { Engine, GroupStore, HoldRecord } from './group-store.js'
 import type { Account, Decision, HoldAsk, Reached, Spending } from './types.js'
@@ -17,7 +17,7 @@ const nothing: readonly never[] = []
 export function hold (engine: Engine, ask: HoldAsk): Decision {
   const store = engine.storeOf(ask.group)
   const nowMs = engine.now()
-  sweepDue(store, nowMs)
+  sweep(store, nowMs)
   const found = store.hold(ask.id, ask.isFirst)
   if (found?.settled === true) return { ok: true, left: unknown }
   const open = found?.state === 'open' ? found : undefined
@@ -91,7 +91,7 @@ function added (open: HoldRecord, { tokens, floor, cost = 0, costFloor = 0 }: Ho
 export function read (engine: Engine, group: string, key: string | null = null): Account {
   const store = engine.storeOf(group)
   const nowMs = engine.now()
-  sweepDue(store, nowMs)
+  sweep(store, nowMs)
   const { spent, held, active, window } = accountOf(store, key)
   advance(window, secondOf(nowMs))
   return { spent, held, active, requests: window.requests, tokens: window.tokens }
@@ -99,7 +99,7 @@ export function read (engine: Engine, group: string, key: string | null = null):
 
 export function readBucket (engine: Engine, id: string, group: string, key: string | null = null): Spending {
   const store = engine.storeOf(group)
-  sweepDue(store, engine.now())
+  sweep(store, engine.now())
   const { spent = 0, held = 0 } = store.bucket(key, id) ?? {}
   return { spent, held }
 }

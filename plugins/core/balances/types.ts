@@ -149,7 +149,7 @@ export interface Spending {
  * An engine that can answer at once does so without a promise; a promise that rejects means that the store cannot answer.
  */
 export interface Balances {
-  /** A hold that is not renewed for this long expires. */
+  /** A hold that is not renewed for this long expires: the next `hold`, `read` or `readBucket` of its group charges its floor. */
   readonly holdTtlMs: number
   /** Admits a request and sets aside what it may cost, or refuses it and changes nothing. */
   hold: (ask: HoldAsk) => Decision | Promise<Decision>
@@ -167,8 +167,6 @@ export interface Balances {
   onRecovered?: (listener: SettledListener, onLost: LostListener) => () => void
   /** Keeps holds of running requests from expiring. */
   renew: (group: string, ids: readonly string[]) => void | Promise<void>
-  /** Charges the floor of a group's expired holds; returns how many. Every `hold` also does it for its group. */
-  sweep: (group: string) => number | Promise<number>
   /** A group's counters, or with `key` those of a key in it. */
   read: (group: string, key?: string) => Account | Promise<Account>
   /** A bucket of a group, or with `key` of a key in it. */

@@ -1,4 +1,4 @@
-import { leave, renew, settle, sweep } from '../../core/balances/endings.js'
+import { leave, renew, settle } from '../../core/balances/endings.js'
 import { hold, read, readBucket } from '../../core/balances/rules.js'
 import type { LmdbFiles } from './open.js'
 import { LmdbGroupStores } from './group-stores.js'
@@ -51,7 +51,6 @@ export function lmdbBalances (
     leave: (id, group) => turns.soon(() => leave(engine, group, id)),
     settle: (settlement) => turns.later(() => settle(engine, settlement)),
     renew: (group, ids) => turns.soon(() => renew(engine, group, ids)),
-    sweep: (group) => turns.soon(() => sweep(engine, group)),
     read: (group, key) => turns.soon(() => read(engine, group, key)),
     readBucket: (id, group, key) => turns.soon(() => readBucket(engine, id, group, key)),
     close: async () => {

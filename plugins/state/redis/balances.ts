@@ -15,7 +15,6 @@ export function redisBalances (link: RedisLink, options: RedisTurnsOptions): Bal
     leave: (id, group) => turns.soon(group, { name: 'leave', key: null, values: [id] }, nothing),
     settle: (settlement) => turns.later(settlement.group, settleStep(settlement), reachedOf),
     renew: (group, ids) => turns.soon(group, { name: 'renew', key: null, values: ids }, nothing),
-    sweep: (group) => turns.soon(group, { name: 'sweep', key: null, values: [] }, ([count]) => Number(count)),
     read: (group, key) => turns.soon(group, { name: 'read', key: key ?? '', values: [scopeOf(key), key ?? ''] }, accountOf),
     readBucket: (id, group, key) => turns.soon(
       group, { name: 'readBucket', key: null, values: [scopeOf(key), key ?? '', id] }, spendingOf

@@ -61,10 +61,9 @@ end
 ${buckets}${windows}
 local swept = false
 local function sweep ()
-  if swept then return 0 end
+  if swept then return end
   swept = true
-  local due = redis.call('ZRANGEBYSCORE', D, '-inf', int(now), 'LIMIT', 0, ${sweepMax})
-  for _, id in ipairs(due) do
+  for _, id in ipairs(redis.call('ZRANGEBYSCORE', D, '-inf', int(now), 'LIMIT', 0, ${sweepMax})) do
     local hold = load(id)
     if not hold or hold.state == 'closed' then
       drop(id)
@@ -75,6 +74,5 @@ local function sweep ()
       save(id, hold, now + REMEMBER)
     end
   end
-  return #due
 end
 `

@@ -99,7 +99,7 @@ steps.settle = function (a)
 end
 `
 
-/** Arguments of `renew`: ids; `sweep`: none; `read`: scope, key, place of its window; `readBucket`: scope, key, bucket. */
+/** Arguments of `renew`: ids; `read`: scope, key, place of its window; `readBucket`: scope, key, bucket. */
 const others = `
 steps.renew = function (a)
   for _, id in ipairs(a) do
@@ -108,7 +108,6 @@ steps.renew = function (a)
   end
   return 0
 end
-steps.sweep = sweep
 steps.read = function (a)
   sweep()
   local party = account(a[1], a[2])
@@ -141,6 +140,6 @@ end
 return answers
 `
 
-export type StepName = 'hold' | 'leave' | 'settle' | 'renew' | 'sweep' | 'read' | 'readBucket'
+export type StepName = 'hold' | 'leave' | 'settle' | 'renew' | 'read' | 'readBucket'
 
 export const takeSteps = `${prelude}${parties}local steps = {}\n` + hold + leave + settle + others + run

@@ -113,7 +113,7 @@ t.test('what is being saved when its process ends does not replace what is newer
   const balances = lmdbBalances({ ...files, thread: new SlowThread(path) }, options)
   await balances.hold(ask('slow', 200, 100))
   now += 2_000
-  await balances.sweep('chat')
+  await balances.read('chat')
   await balances.settle({ id: 'slow', group: 'chat', key: 'ci', tokens: 7, late: [] })
   while (held.entries === 0) await new Promise(setImmediate)
   await balances.hold(ask('next', 5))

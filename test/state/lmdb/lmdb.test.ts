@@ -81,7 +81,7 @@ t.test('of two groups whose holds have the same ids, each has its own, whoever w
   const step = fc.record({
     writer: fc.constantFrom(0, 0, 0, 1),
     shares: fc.constantFrom(true, true, false),
-    kind: fc.constantFrom('hold', 'hold', 'leave', 'settle', 'charge', 'renew', 'sweep', 'wait'),
+    kind: fc.constantFrom('hold', 'hold', 'leave', 'settle', 'charge', 'renew', 'read', 'wait'),
     group: fc.constantFrom('one', 'two'),
     id: fc.constantFrom('a', 'a', 'b'),
     tokens: fc.nat(9),
@@ -91,7 +91,7 @@ t.test('of two groups whose holds have the same ids, each has its own, whoever w
     const of = `${run}-${group}`
     if (kind === 'hold') return await balances.hold({ ...ask(id, tokens, of), isFirst })
     if (kind === 'renew') return await balances.renew(of, [id])
-    if (kind === 'sweep') return await balances.sweep(of)
+    if (kind === 'read') return await balances.read(of)
     if (kind === 'leave') return await balances.leave(id, of)
     return await balances.settle({ id, group: of, key: 'ci', tokens, late: kind === 'charge' ? ['group'] : [] })
   }
@@ -262,7 +262,7 @@ t.test('what a killed process held while the clock was ahead is free again when 
   t.match(await hold('d', 'busy', two), { ok: true })
   for (let times = 0; times < 6; times += 1) {
     await renewed('d')
-    await balances.sweep('busy')
+    await balances.read('busy')
   }
   t.match(await hold('e', 'quiet', one), { ok: true })
   t.match(await hold('f', 'busy', two), { ok: true }, 'also where there are others, which go on')

@@ -214,7 +214,7 @@ for (const used of [7, 0]) {
     const parties = { group: 'chat', groupLimits: { balance: 1e9 }, groupBuckets: [budget], key: 'ci', keyLimits: {} }
     await balances.hold({ ...parties, id: 'slow', requests: 1, tokens: 200, floor: 100 })
     now += 2_000
-    await balances.sweep('chat')
+    await balances.read('chat')
     while (files.spent.get('g:chat') !== 100) await pause(10)
     await balances.settle({ id: 'slow', group: 'chat', key: 'ci', tokens: used, late: [] })
     while (files.spent.get('g:chat') !== used) await pause(10)
