@@ -17,9 +17,7 @@ import { readFactor, readPrice } from './read-row.js'
 /** Highest plausible price of a token. */
 const maxPerToken = { units: 1, places: 2 }
 const maxEach = { units: 1_000, places: 0 }
-/**
- * The list is written by programs, with numbers such as 8.000000000000001e-07: they are read as the same number rounded to so many digits.
- */
+/** Programs write the list, with numbers such as 8.000000000000001e-07: they are read as the same number rounded to so many digits. */
 const floatDigits = 17
 const containerField = 'code_interpreter_cost_per_session'
 /** Keys of the list that are no models. */
@@ -58,10 +56,12 @@ export function isCommunityList (value: JsonObject): boolean {
 /** Models with their rows. */
 export function readCommunityList (list: JsonObject, at: Place): Map<string, PriceRow[]> {
   const models = Object.entries(list).filter(([name]) => !notModels.has(name))
-  return new Map(models.flatMap(([name, entry]): Array<[string, PriceRow[]]> => {
+  return new Map(models.flatMap(([name, value]): Array<[string, PriceRow[]]> => {
+    const model = String(valueAt(value, ['alias_of']) ?? name)
+    const entry = list[model]
     const container = valueAt(list, [`${String(valueAt(entry, ['litellm_provider']))}/container`, containerField])
-    if (isObject(entry)) return [[name, [readEntry({ [containerField]: container, ...entry }, at.in(name))]]]
-    at.in(name).report('must be an object')
+    if (isObject(entry)) return [[name, [readEntry({ [containerField]: container, ...entry }, at.in(model))]]]
+    if (model === name) at.in(name).report('must be an object')
     return []
   }))
 }

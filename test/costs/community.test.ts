@@ -33,6 +33,12 @@ t.test('what is no model is passed over', async (t) => {
   t.equal(table.entry('fallback_generalizations'), null)
 })
 
+t.test('a name that stands for another model has its prices', async (t) => {
+  t.equal(total('newest', { input: 10 }), total('plain', { input: 10 }))
+  t.equal(table.digest(row('newest')), table.digest(row('plain')))
+  t.equal(table.entry('of-nothing'), null)
+})
+
 t.test('prices of a token by class', async (t) => {
   t.strictSame(perMillion(row('plain').sheet.rates), {
     input: '2.5',
