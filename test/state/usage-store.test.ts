@@ -9,6 +9,7 @@ import t, { type Test } from 'tap'
 import { openState } from '../../plugins/state/index.js'
 import { connect, migrate } from '../../plugins/state/usage-store/connection.js'
 import { readUsageStore } from '../../plugins/state/usage-store/options.js'
+import { openUsageReader } from '../../plugins/state/usage-store/reader.js'
 import { monthOf } from '../../plugins/state/usage-store/statements.js'
 import { startPostgres, withoutPostgres } from './postgres-server.js'
 import { agrees, arrive, folder, host, idsIn, keep, record, records, shipped, storeOf } from './usage-store.js'
@@ -299,6 +300,30 @@ t.test('usage store', { skip: withoutPostgres }, async (t) => {
     await arrive(server, store, [...before, ...after])
     await agrees(t, server, store, [...before, ...after])
     t.match(readFileSync(refused, 'utf8'), /^\{.*"id":"fraction".*\}\n$/)
+  })
+
+  t.test('a schema may have a name that SQL reserves', async (t) => {
+    const dayMs = 24 * 60 * 60_000
+    const store = storeOf(server, { schema: 'user', keepMs: 40 * dayMs })
+    const quoted = { schema: '"user"' }
+    let now = Date.parse('2024-03-05T00:00:00Z')
+    const state = await host(t, folder(t), store, { now: () => now })
+    const all = [record({ time: now }), record({ time: now - 10 * dayMs })]
+    await keep(state, all)
+    await arrive(server, quoted, all)
+    await agrees(t, server, quoted, all)
+
+    const reader = await openUsageReader(store)
+    t.teardown(reader.close)
+    const wanted = { group: [], key: [], model: [], protocol: [], outcome: [] }
+    for await (const found of reader.records({ from: 0, to: Infinity, wanted })) t.equal(found.length, 2)
+    for (const from of [0, 1]) {
+      for await (const found of reader.sums(['group'], 'UTC', { from, to: Infinity, wanted })) t.match(found, [{ requests: 2 }])
+    }
+
+    now = Date.parse('2024-04-12T00:00:00Z')
+    while ((await idsIn(server, quoted)).length > 1) await pause(20)
+    t.same(await idsIn(server, quoted), [all[0]?.id], 'an old month is dropped')
   })
 
   t.test('months end: their tables are dropped when they are old, files are not before they are shipped', async (t) => {

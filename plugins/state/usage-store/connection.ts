@@ -79,22 +79,22 @@ export async function migrate ({ ask }: Connection, schema: string): Promise<voi
   await ask(`
     DO $$ DECLARE done integer; BEGIN
       PERFORM pg_advisory_xact_lock(hashtext('${schema}'));
-      IF to_regnamespace('${schema}') IS NULL THEN CREATE SCHEMA ${schema}; END IF;
-      IF to_regclass('${schema}.version') IS NULL THEN
-        CREATE TABLE ${schema}.version (version integer NOT NULL);
-        INSERT INTO ${schema}.version VALUES (0);
+      IF to_regnamespace('"${schema}"') IS NULL THEN CREATE SCHEMA "${schema}"; END IF;
+      IF to_regclass('"${schema}".version') IS NULL THEN
+        CREATE TABLE "${schema}".version (version integer NOT NULL);
+        INSERT INTO "${schema}".version VALUES (0);
       END IF;
-      SELECT version INTO done FROM ${schema}.version;
+      SELECT version INTO done FROM "${schema}".version;
       ${steps.join('\n')}
       -- It has no key, without which a publication for all tables lets none of its rows change.
-      ALTER TABLE ${schema}.version REPLICA IDENTITY FULL;
-      UPDATE ${schema}.version SET version = ${migrations.length} WHERE version < ${migrations.length};
+      ALTER TABLE "${schema}".version REPLICA IDENTITY FULL;
+      UPDATE "${schema}".version SET version = ${migrations.length} WHERE version < ${migrations.length};
     END $$`)
 }
 
 async function versionOf (ask: Connection['ask'], schema: string): Promise<number> {
-  const [found] = await ask<{ made: boolean }>('SELECT to_regclass($1) IS NOT NULL AS made', [`${schema}.version`])
+  const [found] = await ask<{ made: boolean }>('SELECT to_regclass($1) IS NOT NULL AS made', [`"${schema}".version`])
   if (found?.made !== true) return 0
-  const [row] = await ask<{ version: number }>(`SELECT version FROM ${schema}.version`)
+  const [row] = await ask<{ version: number }>(`SELECT version FROM "${schema}".version`)
   return Number(row?.version)
 }

@@ -10,7 +10,7 @@ const leaves = ['input', 'cache_read', 'cache_write_5m', 'cache_write_1h', 'cach
 const counts = leaves.map((leaf) => `${leaf} bigint NOT NULL`).join(', ')
 
 const first: Migration = (schema) => `
-  CREATE TABLE ${schema}.usage (
+  CREATE TABLE "${schema}".usage (
     id text NOT NULL,
     time timestamptz NOT NULL,
     key_id text,
@@ -30,9 +30,9 @@ const first: Migration = (schema) => `
     details jsonb NOT NULL,
     PRIMARY KEY (id, time)
   ) PARTITION BY RANGE (time);
-  CREATE INDEX usage_time ON ${schema}.usage USING brin (time);
+  CREATE INDEX usage_time ON "${schema}".usage USING brin (time);
 
-  CREATE TABLE ${schema}.usage_quarters (
+  CREATE TABLE "${schema}".usage_quarters (
     quarter timestamptz NOT NULL,
     digest uuid NOT NULL,
     key_id text,
@@ -50,7 +50,7 @@ const first: Migration = (schema) => `
     PRIMARY KEY (quarter, digest)
   );
 
-  CREATE TABLE ${schema}.shipped_files (
+  CREATE TABLE "${schema}".shipped_files (
     file text PRIMARY KEY,
     bytes bigint NOT NULL,
     shipped_at timestamptz NOT NULL

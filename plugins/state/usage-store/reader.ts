@@ -50,7 +50,7 @@ export async function openUsageReader (config: UsageStoreConfig): Promise<UsageR
   return {
     records: async function * (question) {
       const where = conditions(question, 'time')
-      const text = `SELECT *, cost::text AS cost, (extract(epoch FROM time) * 1000)::bigint AS ms FROM ${schema}.usage WHERE ` +
+      const text = `SELECT *, cost::text AS cost, (extract(epoch FROM time) * 1000)::bigint AS ms FROM "${schema}".usage WHERE ` +
         `${where.text} ORDER BY time, id`
       for await (const rows of stream<StoredRow>(text, where.values)) yield rows.map(recordOf)
     },
@@ -86,9 +86,9 @@ const quarterMs = 15 * 60_000
 /** The table of sums if the range begins and ends with their quarters of an hour; otherwise the records themselves. */
 function tableOf (schema: string, { from, to }: UsageQuestion): string {
   const isWhole = [from, to].every((time) => !Number.isFinite(time) || time % quarterMs === 0)
-  if (isWhole) return `${schema}.usage_quarters`
+  if (isWhole) return `"${schema}".usage_quarters`
   const same = columns.map(({ name }) => name === 'unpriced' ? 'unpriced::int' : name)
-  return `(SELECT time AS quarter, 1 AS requests, ${same.join(', ')} FROM ${schema}.usage)`
+  return `(SELECT time AS quarter, 1 AS requests, ${same.join(', ')} FROM "${schema}".usage)`
 }
 
 const labelPrefix = 'label:'

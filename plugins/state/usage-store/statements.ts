@@ -26,17 +26,17 @@ const added = sums.map((name) => name === 'cost'
 export function takeIn (schema: string): string {
   return `
     WITH batch AS (
-      INSERT INTO ${schema}.usage (${names})
+      INSERT INTO "${schema}".usage (${names})
       SELECT ${given} FROM json_to_recordset($1::json) AS r(${typed}) WHERE r.time >= $2::timestamptz ORDER BY r.id
       ON CONFLICT DO NOTHING RETURNING *
     ), added AS (
-      INSERT INTO ${schema}.usage_quarters AS q (quarter, digest, ${dimensions}, ${sums.join(', ')})
+      INSERT INTO "${schema}".usage_quarters AS q (quarter, digest, ${dimensions}, ${sums.join(', ')})
       SELECT to_timestamp(floor(extract(epoch FROM time) / 900) * 900), ${digest}, ${dimensions},
         count(*), ${summed}, sum(charged), sum(cost), count(*) FILTER (WHERE unpriced)
       FROM batch GROUP BY 1, 2, ${dimensions} ORDER BY 1, 2
       ON CONFLICT (quarter, digest) DO UPDATE SET ${added}
     )
-    INSERT INTO ${schema}.shipped_files AS f (file, bytes, shipped_at)
+    INSERT INTO "${schema}".shipped_files AS f (file, bytes, shipped_at)
     VALUES ($3, CASE WHEN $5::bigint = 0 THEN $4::bigint ELSE 0 END, now())
     ON CONFLICT (file) DO UPDATE SET bytes = CASE WHEN f.bytes < $5 THEN f.bytes ELSE greatest(f.bytes, $4) END, shipped_at = now()
     RETURNING bytes`
@@ -44,7 +44,7 @@ export function takeIn (schema: string): string {
 
 /** How far each of the files is read. Parameter: their names. */
 export function positions (schema: string): string {
-  return `SELECT file, bytes FROM ${schema}.shipped_files WHERE file = ANY($1)`
+  return `SELECT file, bytes FROM "${schema}".shipped_files WHERE file = ANY($1)`
 }
 
 /**
@@ -55,9 +55,9 @@ export function addMonth (schema: string, { name, from, to }: Month): string {
   return `
     DO $$ BEGIN
       PERFORM pg_advisory_xact_lock(hashtext('${schema}'));
-      IF to_regclass('${schema}.${name}') IS NULL THEN
-        CREATE TABLE ${schema}.${name} (LIKE ${schema}.usage INCLUDING ALL EXCLUDING IDENTITY);
-        ALTER TABLE ${schema}.usage ATTACH PARTITION ${schema}.${name} FOR VALUES FROM ('${from}') TO ('${to}');
+      IF to_regclass('"${schema}".${name}') IS NULL THEN
+        CREATE TABLE "${schema}".${name} (LIKE "${schema}".usage INCLUDING ALL EXCLUDING IDENTITY);
+        ALTER TABLE "${schema}".usage ATTACH PARTITION "${schema}".${name} FOR VALUES FROM ('${from}') TO ('${to}');
       END IF;
     EXCEPTION WHEN invalid_object_definition OR check_violation THEN NULL;
     END $$`
@@ -68,13 +68,13 @@ export function addMonth (schema: string, { name, from, to }: Month): string {
  * than it takes an autovacuum to give way.
  */
 export function dropMonth (schema: string, name: string): string {
-  return `DO $$ BEGIN SET LOCAL lock_timeout = '2s'; DROP TABLE IF EXISTS ${schema}.${name}; END $$`
+  return `DO $$ BEGIN SET LOCAL lock_timeout = '2s'; DROP TABLE IF EXISTS "${schema}".${name}; END $$`
 }
 
 /** Tables of months that the gateway added: those that an operator attaches have other names, or are in another schema. */
 export function months (schema: string): string {
   return 'SELECT relname AS name FROM pg_inherits JOIN pg_class ON pg_class.oid = inhrelid WHERE inhparent = ' +
-    `'${schema}.usage'::regclass AND relnamespace = '${schema}'::regnamespace AND relname ~ '^usage_[0-9]{4}_[0-9]{2}$'`
+    `'"${schema}".usage'::regclass AND relnamespace = '"${schema}"'::regnamespace AND relname ~ '^usage_[0-9]{4}_[0-9]{2}$'`
 }
 
 interface Month {
