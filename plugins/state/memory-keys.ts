@@ -19,7 +19,6 @@ export function memoryKeys (): KeyStore {
     },
     onChange: listeners.add,
     read: async (id) => byId.get(id) ?? null,
-    announce: async (change) => listeners.tell(change),
     create: async (record) => {
       if (byId.has(record.id) || byDigest.has(record.digest)) return false
       put(record)

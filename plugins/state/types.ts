@@ -32,8 +32,6 @@ export interface KeyStore {
   find: (digest: string) => Promise<Key | null>
   /** Calls the listener for each change, whoever made it, on any worker and host. Returns a function that unsubscribes. */
   onChange: (listener: (change: KeyChange) => void) => () => void
-  /** Notifies every listener on every worker and host, for changes made outside the store, such as a reloaded group. */
-  announce: (change: KeyChange) => Promise<void>
   /** A key by its id. Null: no such key. Notifies nobody, unlike an update without changes. */
   read: (id: string) => Promise<KeyRecord | null>
   /** False if the id or the digest is taken. */

@@ -24,7 +24,6 @@ export function lmdbKeys ({ writeDurable, keysByDigest, digestsById, changes: fi
     },
     read: async (id) => recordOf(id) ?? null,
     onChange: changes.listeners.add,
-    announce: async (change) => write(() => changes.add(change)),
     create: async (record) => write(() => {
       if (digestsById.doesExist(record.id) || keysByDigest.doesExist(record.digest)) return false
       put(record)

@@ -35,7 +35,6 @@ export async function redisKeys (link: RedisLink, prefix: string): Promise<KeySt
     },
     read: recordOf,
     onChange: listeners.add,
-    announce: async (change) => { await link.ask(async (client) => await client.publish(channel, JSON.stringify(change))) },
     create: async (record) => await put(null, record),
     update: async (id, changes) => {
       for (let attempt = 0; attempt < updateAttempts; attempt += 1) {

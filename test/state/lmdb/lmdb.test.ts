@@ -14,12 +14,16 @@ import { lmdbKeys } from '../../../plugins/state/lmdb/keys.js'
 import { LmdbGroupStores } from '../../../plugins/state/lmdb/group-stores.js'
 import type { Binary } from '../../../plugins/state/lmdb/known.js'
 import { openLmdb, readBootId, type LmdbFiles } from '../../../plugins/state/lmdb/open.js'
-import type { Balances, KeyChange, Limits } from '../../../plugins/state/types.js'
+import type { Balances, KeyChange, KeyRecord, Limits } from '../../../plugins/state/types.js'
 
 const groupLimits: Limits = { balance: 1_000 }
 
 function ask (id: string, tokens: number, group = 'chat') {
   return { id, group, groupLimits, key: 'ci', keyLimits: {}, requests: 1, tokens, floor: 0 }
+}
+
+function record (id: string): KeyRecord {
+  return { id, digest: id, group: 'chat', disabled: false, expiresAt: null, limits: {}, label: null, createdAt: 1 }
 }
 
 async function spend (balances: Balances, id: string, tokens: number): Promise<void> {
@@ -370,7 +374,7 @@ t.test('a disk that is full loses nothing that was spent, and refuses what keys 
   const keys = lmdbKeys(files)
   await spend(balances, 'a', 10)
   isFull = true
-  await t.rejects(keys.announce({ group: 'chat' }), { message: `the disk of ${path} is full` })
+  await t.rejects(keys.create(record('a')), { message: `the disk of ${path} is full` })
   await balances.close()
   isFull = false
   t.equal(files.spent.get('g:chat'), undefined)
@@ -408,11 +412,11 @@ t.test('who is far behind the changes of keys takes all for changed', async (t) 
   const watcher = lmdbKeys(files, 3)
   const heard: KeyChange[] = []
   watcher.onChange((change) => heard.push(change))
-  for (let i = 0; i < 5; i += 1) await writer.announce({ id: String(i) })
-  await watcher.announce({ id: 'own' })
+  for (let i = 0; i < 5; i += 1) await writer.create(record(String(i)))
+  await watcher.create(record('own'))
   t.same(heard, [{ group: '*' }])
-  await watcher.announce({ id: 'next' })
-  t.same(heard, [{ group: '*' }, { id: 'next' }])
+  await watcher.create(record('next'))
+  t.same(heard, [{ group: '*' }, { id: 'next', digest: 'next' }])
   await writer.close()
   await watcher.close()
   await end(files)

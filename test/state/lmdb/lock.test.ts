@@ -56,6 +56,7 @@ t.test('a process that opens the files undoes nothing of what another writes mea
 })
 
 const asked = { group: 'chat', groupLimits: {}, key: 'ci', keyLimits: {}, id: 'a', requests: 1, tokens: 1, floor: 0 }
+const key = { id: 'one', digest: 'one', group: 'chat', disabled: false, expiresAt: null, limits: {}, label: null, createdAt: 1 }
 
 t.test('whoever opens a file or writes it waits for whoever has its lock', async (t) => {
   const path = t.testdir({})
@@ -66,7 +67,7 @@ t.test('whoever opens a file or writes it waits for whoever has its lock', async
     ['opens keys', 'keys.mdb', async () => await openBeside(path)],
     ['opens limits', 'limits.mdb', async () => await openBeside(path)],
     ['holds', 'limits.mdb', async () => await balances.hold(asked)],
-    ['announces', 'keys.mdb', async () => await keys.announce({ group: 'chat' })],
+    ['creates a key', 'keys.mdb', async () => await keys.create(key)],
     ['notes', 'keys.mdb', async () => await lmdbNotes(files).write('a', 'b', 1_000)],
     ['saves what is spent', 'keys.mdb', async () => await files.thread.save([['spent', 'g:chat', 1]])],
   ]
