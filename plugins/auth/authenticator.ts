@@ -90,9 +90,11 @@ export class Authenticator {
   }
 
   async #ask (asker: Asker, secret: string, llm: ModelCall, request: FastifyRequest): Promise<GatewayError | null> {
+    // Who sends the same key meanwhile guesses nothing: a client with a wrong one would lock out its whole address for hours.
+    const isGuess = !this.#cache.isAsked(asker.digest)
     try {
       const key = await this.#cache.load(asker.digest, this.#loadFor(secret, request))
-      return this.#judge(key, asker, llm, request)
+      return this.#judge(key, asker, llm, request, isGuess)
     } catch (error) {
       writeLog(request.log, 'error', { reason: withoutSecret(textOf(error), secret) }, 'the key store cannot answer')
       return gatewayError('key_store_unavailable')
@@ -105,10 +107,10 @@ export class Authenticator {
     return (digest) => withTimeout(lookupTimeoutMs, load(digest))
   }
 
-  #judge (key: Key | null, asker: Asker, llm: ModelCall, request: FastifyRequest): GatewayError | null {
+  #judge (key: Key | null, asker: Asker, llm: ModelCall, request: FastifyRequest, isGuess = true): GatewayError | null {
     const invalid = key === null ? gatewayError('invalid_api_key') : checkKey(key, Date.now())
     if (key === null || invalid !== null) {
-      this.#failures?.wrong(asker, performance.now())
+      if (isGuess) this.#failures?.wrong(asker, performance.now())
       return invalid
     }
     this.#failures?.right(asker)

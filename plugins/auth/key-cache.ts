@@ -101,6 +101,11 @@ export class KeyCache {
     return null
   }
 
+  /** The store is being asked about it. */
+  isAsked (digest: string): boolean {
+    return this.#pending.has(digest)
+  }
+
   /** Asks the store, or joins a load that is under way. Rejects if the store fails and nothing usable is cached. */
   async load (digest: string, load: Load): Promise<Key | null> {
     const pending = this.#pending.get(digest)

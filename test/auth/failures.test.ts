@@ -1,5 +1,5 @@
 /** Who guesses keys is slowed down, and nobody else. */
-import { once } from 'node:events'
+import { EventEmitter, once } from 'node:events'
 import { connect, constants } from 'node:http2'
 import cors from '@fastify/cors'
 import helmet from '@fastify/helmet'
@@ -85,6 +85,36 @@ t.test('guesses that a store is asked about at the same time are all charged, an
   t.equal(asked, 4)
   t.same(await Promise.all(['d', 'old'].map(ask)), [429, 429])
   t.equal(asked, 4)
+})
+
+t.test('a wrong key that many requests send while the store is asked about it is one guess', async (t) => {
+  const upstream = await startUpstream(t)
+  const app = Fastify()
+  t.teardown(async () => await app.close())
+  const { keys: _, ...keyless } = gatewayOptions(upstream.url, { auth: { failures: { perMinute: 2 } } })
+  const all = new EventEmitter()
+  const came = once(all, 'came')
+  let count = 0
+  app.addHook('onRequest', async () => {
+    count += 1
+    if (count === 100) setImmediate(() => all.emit('came'))
+  })
+  await app.register(llmGateway, {
+    ...keyless,
+    lookup: async (key) => {
+      await came
+      return key === secret ? { id: 'known', group: 'all' } : null
+    },
+  })
+  const ask = async (key: string) => await app.inject({
+    method: 'POST',
+    url: '/v1/chat/completions',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    payload: body,
+  })
+  const replies = Array.from({ length: 100 }, async () => (await ask('wrong')).statusCode)
+  t.same(new Set(await Promise.all(replies)), new Set([401]))
+  t.equal((await ask(secret)).statusCode, 200, 'the right one is let in from there')
 })
 
 t.test('behind proxies that are trusted it is the caller\'s address that counts, and one that no proxy told is not believed', async (t) => {
