@@ -115,6 +115,7 @@ interface SentinelOptions {
   readonly db?: number
   readonly failoverDetector: true
   readonly sentinelCommandTimeout: number
+  readonly sentinelReconnectStrategy: () => number
 }
 
 /** Options of one Sentinel, which names the server and the other Sentinels, by host and port only. */
@@ -128,6 +129,8 @@ function sentinelOf (url: string, name: string): SentinelOptions {
     failoverDetector: true,
     // One that takes connections and does not answer would be waited for, though others answer.
     sentinelCommandTimeout: leastCommandMs,
+    // By itself the client goes back after a minute: Sentinels that were restarted one after the other would tell it nothing.
+    sentinelReconnectStrategy: () => 1_000,
     sentinels: [{ host: hostname.replace(/^\[(.*)\]$/, '$1'), port: Number(port || 26_379) }],
     ...db > 0 && { db },
     ...protocol === 'rediss:' && { enableTLSForSentinelMode: true, sentinelTLS: {} },

@@ -14,14 +14,21 @@ export function hearAsking (node: Redis): void {
 
 /**
  * Connections to Sentinels, one of which may be away: without a listener the client prints each error, with its address. And they tell of
- * each primary that is replaced: the client would leave its own for any of them.
+ * each primary that is replaced: the client would leave its own for any of them. Those that stay open to hear it are made anew with the
+ * password that Sentinels have then. One that tells it while others are asked for the primary would end the client for good: they are
+ * asked again.
  */
 export function hearSentinels (client: Redis): void {
   const connector = Object(Reflect.get(client, 'connector'))
-  const connect: unknown = connector.connectToSentinel
-  if (typeof connect !== 'function') return
+  const { connect, connectToSentinel } = connector
+  if (typeof connectToSentinel !== 'function') return
+  connector.connect = async (...args: unknown[]) => await connect.apply(connector, args).catch((error: unknown) => {
+    if (Reflect.get(client, 'manuallyClosing') === true) throw error
+    return connector.connect(...args)
+  })
   connector.connectToSentinel = (...args: unknown[]) => {
-    const sentinel: Redis = connect.apply(connector, args).on('error', () => {})
+    const sentinel: Redis = connectToSentinel.apply(connector, args).on('error', () => {})
+    Object.defineProperty(sentinel.options, 'password', { get: () => client.options.sentinelPassword })
     const emit = sentinel.emit.bind(sentinel)
     const isOther = (event: string, told: unknown): boolean => event === 'message' && !String(told).startsWith(`${client.options.name} `)
     return Object.assign(sentinel, { emit: (event: string, ...told: unknown[]) => !isOther(event, told[1]) && emit(event, ...told) })

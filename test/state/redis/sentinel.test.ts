@@ -80,6 +80,11 @@ t.test('the primary is found through Sentinels, with a password for each of the 
 
   writeFileSync(join(folder, 'sentinel'), 'the next')
   await watcher.call('ACL', 'SETUSER', 'default', '>the next', '<of/the@sentinel')
+  // As by a restart of it: both connections go back to it, to hear of handovers.
+  const listening = async (): Promise<number> => String(await watcher.call('CLIENT', 'LIST', 'TYPE', 'pubsub')).split('sub=1').length - 1
+  while (await listening() < 2) await pause(50)
+  await watcher.call('CLIENT', 'KILL', 'TYPE', 'pubsub')
+  while (await listening() < 2) await pause(50)
   // It would be made a replica ten seconds later, and takes writes until then.
   await operatorOf(t, first, 'of/the@server').call('ACL', 'SETUSER', 'default', '-replicaof', '-slaveof')
   await watcher.call('SENTINEL', 'failover', 'main')
@@ -138,6 +143,27 @@ t.test('a Sentinel that tells of another primary takes no connection from this o
   for (const name of ['other', 'mainly', 'main']) await operator.publish('+switch-master', `${name} 127.0.0.1 1 127.0.0.1 2`)
   while (heard.length === 0) await pause(5)
   t.strictSame(heard, ['main 127.0.0.1 1 127.0.0.1 2'])
+})
+
+t.test('a primary that is replaced while Sentinels are asked for it ends no client', { skip: withoutRedis }, async (t) => {
+  const server = await launchRedis(t, ['save ""'])
+  const sentinel = await launchRedis(t, [`sentinel monitor main 127.0.0.1 ${server} 1`], ['--sentinel'])
+  for (const port of [server, sentinel]) await operatorOf(t, port).ping()
+  const client = new Redis({ name: 'main', sentinels: [{ host: '127.0.0.1', port: sentinel }], lazyConnect: true })
+  t.teardown(() => client.disconnect())
+  client.on('error', () => {})
+  hearSentinels(client)
+  const connected = client.connect()
+  // What the client does where a Sentinel tells it.
+  Reflect.get(client, 'connector').disconnect()
+  await connected
+  t.equal(await client.get('a'), null)
+
+  client.disconnect()
+  await once(client, 'end')
+  const left = client.connect()
+  client.disconnect()
+  await t.rejects(left, { message: 'Connection is closed.' }, 'nor does it go on where it is closed')
 })
 
 t.test('what is wrong of it fails the check and the start', async (t) => {
