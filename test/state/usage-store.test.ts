@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import pg from 'pg'
 import t, { type Test } from 'tap'
-import { openState } from '../../plugins/state/index.js'
+import { openState, type LedgerRecord } from '../../plugins/state/index.js'
 import { connect, migrate } from '../../plugins/state/usage-store/connection.js'
 import { readUsageStore } from '../../plugins/state/usage-store/options.js'
 import { openUsageReader } from '../../plugins/state/usage-store/reader.js'
@@ -300,6 +300,26 @@ t.test('usage store', { skip: withoutPostgres }, async (t) => {
     await arrive(server, store, [...before, ...after])
     await agrees(t, server, store, [...before, ...after])
     t.match(readFileSync(refused, 'utf8'), /^\{.*"id":"fraction".*\}\n$/)
+  })
+
+  t.test('records that another process of the folder ships do not wait in this one', async (t) => {
+    const store = storeOf(server)
+    const path = folder(t)
+    const time = Date.now()
+    // None of them becomes old enough to be what a killed process left.
+    const now = (): number => time
+    const [one, other] = [await host(t, path, store, { now }), await host(t, path, store, { now })]
+    const all: LedgerRecord[] = []
+    for (let round = 0; round < 3; round += 1) {
+      for (const state of [one, other]) {
+        const next = record({ time })
+        all.push(next)
+        await keep(state, [next])
+        await arrive(server, store, all)
+      }
+      for (const state of [one, other]) await shipped(state)
+    }
+    await agrees(t, server, store, all)
   })
 
   t.test('a schema may have a name that SQL reserves', async (t) => {

@@ -128,7 +128,7 @@ export class Shipper implements Shipping {
 
   async #keepMarks (): Promise<void> {
     const { files } = this.#backlog
-    if (files.length === this.#marks.size && files.every(({ name, shipped }) => this.#marks.get(name) === shipped)) return
+    if (files.every(({ name, shipped }) => this.#marks.get(name) === shipped)) return
     this.#marks = new Map(files.map(({ name, shipped }) => [name, shipped]))
     await writeMarks(this.#parts.folder, this.#parts.rules, this.#marks)
   }
