@@ -46,11 +46,12 @@ export class Gate {
     const { sizes } = this.#rules
     const input = inputEstimate(llm, request.headers['content-length'], sizes)
     const output = outputBound(llm, sizes)
-    const tooLarge = input + output > mostTokens(ticket.parties)
+    const tokens = input + output
+    const tooMany = tokens > mostTokens(ticket.parties) ? tokens : 0
     const cost = this.#costOf(ticket, llm, input, output)
     if (cost === null) return this.#unpriced(llm)
     return this.#judge(
-      this.#admission.hold(ticket, { tokens: input + output, cost: cost.all }, { tokens: input, cost: cost.input }), llm, tooLarge
+      this.#admission.hold(ticket, { tokens, cost: cost.all }, { tokens: input, cost: cost.input }), llm, tooMany
     )
   }
 
@@ -62,7 +63,7 @@ export class Gate {
     const ticket = this.#admission.begin(llm, key, group, this.#gateway.pricing?.currency ?? '')
     // Its body is here in a moment: one question to the store is enough.
     if (comesSoon(llm, request)) return null
-    return this.#judge(this.#admission.enter(ticket), llm, false)
+    return this.#judge(this.#admission.enter(ticket), llm, 0)
   }
 
   /** What it may cost; null if a budget in money needs that and there is no price. */
@@ -90,22 +91,22 @@ export class Gate {
       return error
     } catch (error) {
       writeLog(request.log, 'error', { err: error }, 'limits.authorize failed')
-      return this.#verdict('store down', llm, false)
+      return this.#verdict('store down', llm, 0)
     }
   }
 
-  #judge (answer: Answer | Promise<Answer>, llm: ModelCall, tooLarge: boolean): GatewayError | null | Promise<GatewayError | null> {
-    return answer instanceof Promise ? answer.then((later) => this.#verdict(later, llm, tooLarge)) : this.#verdict(answer, llm, tooLarge)
+  #judge (answer: Answer | Promise<Answer>, llm: ModelCall, tooMany: number): GatewayError | null | Promise<GatewayError | null> {
+    return answer instanceof Promise ? answer.then((later) => this.#verdict(later, llm, tooMany)) : this.#verdict(answer, llm, tooMany)
   }
 
-  #verdict (answer: Answer, llm: ModelCall, tooLarge: boolean): GatewayError | null {
+  #verdict (answer: Answer, llm: ModelCall, tooMany: number): GatewayError | null {
     if (answer === 'store down') {
       this.#rejected(llm, 'store')
       return gatewayError('limit_store_unavailable')
     }
     if (answer.ok) return null
     this.#rejected(llm, answer.limit)
-    return limitError(answer, llm.endpoint.family, this.#rules.balanceStatus, tooLarge)
+    return limitError(answer, llm.endpoint.family, this.#rules.balanceStatus, tooMany)
   }
 
   #unpriced (llm: ModelCall): GatewayError {

@@ -18,17 +18,19 @@ const limitsOf: ReadonlyMap<string, string> = new Map(Object.entries(codes).map(
 const maxRetryAfterMs = 60_000
 
 /**
- * The error for a limit's refusal, with the rate-limit headers of the family. `tooLarge`: the request may use
- * more tokens than the limit of a whole minute, so that no client should wait and retry (docs/errors.md).
+ * The error for a limit's refusal, with the rate-limit headers of the family. `tooMany`: the tokens that the request may use,
+ * where they are more than the limit of a whole minute, so that no client should wait and retry (docs/errors.md).
  */
-export function limitError (refused: LimitRefusal, family: Family, balanceStatus: number, tooLarge: boolean): GatewayError {
+export function limitError (refused: LimitRefusal, family: Family, balanceStatus: number, tooMany: number): GatewayError {
   const { limit, allowed, free, retryAfterMs } = refused
   const code = codes[limit]
   if (limit === 'balance') return gatewayError(code, {}, { status: balanceStatus })
   if (limit === 'budget') return gatewayError(code, budgetWords(refused), { status: balanceStatus, retryAfterMs })
   const rate = limit === 'concurrency' ? {} : family.limitHeaders({ limit, allowed, free, resetMs: retryAfterMs })
-  const headers = limit === 'tokens' && tooLarge ? { ...rate, 'x-should-retry': 'false' } : rate
-  return gatewayError(code, { limit: allowed }, { retryAfterMs: Math.min(retryAfterMs, maxRetryAfterMs), headers })
+  const hopeless = limit === 'tokens' && tooMany > 0
+  const headers = hopeless ? { ...rate, 'x-should-retry': 'false' } : rate
+  const more = hopeless ? `, and this request alone may use ${tooMany}` : ''
+  return gatewayError(code, { limit: allowed, more }, { retryAfterMs: Math.min(retryAfterMs, maxRetryAfterMs), headers })
 }
 
 /** The error for a host's own refusal; `limit` is null if its code is not that of a limit. */
@@ -36,7 +38,7 @@ export function hostError (
   { code, limit, retryAfterMs }: Refusal, balanceStatus: number
 ): { error: GatewayError, limit: string | null } {
   const isSpent = code === 'insufficient_quota' || code === 'budget_exceeded'
-  const error = gatewayError(code, { limit: limit ?? 'set elsewhere', ...hostBudgetWords(retryAfterMs) }, {
+  const error = gatewayError(code, { limit: limit ?? 'set elsewhere', more: '', ...hostBudgetWords(retryAfterMs) }, {
     ...(retryAfterMs !== undefined && { retryAfterMs }),
     ...(isSpent && { status: balanceStatus }),
   })

@@ -82,7 +82,7 @@ t.test('tokens of a day: held, settled, refused with the budget and its end, and
   t.match(refused, { status: 403, headers: { 'x-should-retry': 'false' }, json: { error: { code: 'budget_exceeded' } } })
   t.equal(
     refused.json['error']?.['message'],
-    'The budget of its group for this day (UTC) is spent, or what is left is less than this request may cost. ' +
+    'Out of budget: the budget of its group for this day (UTC) is spent, or what is left is less than this request may cost. ' +
       'It resets at 2026-11-19T00:00:00Z.'
   )
   t.match(
@@ -173,8 +173,8 @@ t.test('money: held at an estimate, settled to what it cost, whichever budget is
     json: {
       error: {
         code: 'budget_exceeded',
-        message: 'The budget of its group for this month (Europe/Berlin) is spent, or what is left is less than this request may cost. ' +
-          'It resets at 2026-11-30T23:00:00Z.',
+        message: 'Out of budget: the budget of its group for this month (Europe/Berlin) is spent, ' +
+          'or what is left is less than this request may cost. It resets at 2026-11-30T23:00:00Z.',
       },
     },
   })
@@ -212,8 +212,8 @@ t.test('a budget for ever says so; the status is the option\'s', async (t) => {
     headers: { 'x-should-retry': 'false' },
     json: {
       error: {
-        message: 'The budget of this API key for its whole life is spent, or what is left is less than this request may cost. ' +
-          'It does not reset.',
+        message: 'Out of budget: the budget of this API key for its whole life is spent, ' +
+          'or what is left is less than this request may cost. It does not reset.',
       },
     },
   })

@@ -77,10 +77,10 @@ t.test('a rate is refused with the headers that each family knows', async (t) =>
 
 t.test('a minute that filled up in one second is told as a wait that clients follow, and its end as it is', async (t) => {
   const refused = { ok: false, limit: 'requests', scope: 'key', allowed: 1, free: 0, retryAfterMs: 60_900 } as const
-  const error = limitError(refused, openai, 403, false)
+  const error = limitError(refused, openai, 403, 0)
   t.equal(error.retryAfterMs, 60_000)
   t.match(error.headers, { 'x-ratelimit-reset-requests': '61s' })
-  t.equal(limitError({ ...refused, retryAfterMs: 59_100 }, openai, 403, false).retryAfterMs, 59_100)
+  t.equal(limitError({ ...refused, retryAfterMs: 59_100 }, openai, 403, 0).retryAfterMs, 59_100)
 })
 
 t.test('what was held is replaced by the real tokens, of key and group', async (t) => {
@@ -187,9 +187,10 @@ t.test('tokens a minute are refused with their own headers', async (t) => {
   const never = await chat({ max_tokens: 100 })
   t.match(never, { status: 429, headers: { 'x-ratelimit-limit-tokens': '60', 'x-ratelimit-remaining-tokens': '60' } })
   t.equal(never.headers['x-should-retry'], 'false', 'more than a minute ever has')
+  t.match(never.json, { error: { message: /^Rate limit reached: 60 tokens a minute, and this request alone may use 1\d\d\.$/ } })
   t.match(await chat({ max_tokens: 20 }), { status: 200 })
   const later = await chat({ max_tokens: 20 })
-  t.match(later, { status: 429 })
+  t.match(later, { status: 429, json: { error: { message: 'Rate limit reached: 60 tokens a minute.' } } })
   t.equal(later.headers['x-should-retry'], undefined, 'it fits later')
 })
 

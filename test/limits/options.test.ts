@@ -38,7 +38,7 @@ t.test('a host refuses in the same words', async (t) => {
   t.match(hostError({ code: 'budget_exceeded' }, 402), {
     error: {
       statusCode: 402,
-      message: 'The budget of this API key for its period is spent, or what is left is less than this request may cost. ' +
+      message: 'Out of budget: the budget of this API key for its period is spent, or what is left is less than this request may cost. ' +
         'Ask whoever set it when it resets.',
     },
     limit: 'budget',

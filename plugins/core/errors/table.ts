@@ -59,24 +59,26 @@ export const errorTable = {
   model_not_priced: forbidden('The requested model has no price here, so that it cannot be used.'),
   access_denied: forbidden('This API key may not make this request.'),
   insufficient_quota: row(
-    403, 'billing', 'limited', false, 'The balance of this API key is spent, or has less left than this request may use.'
+    403, 'billing', 'limited', false,
+    'Insufficient balance: the balance of this API key is spent, or has less left than this request may use.'
   ),
   key_store_unavailable: unavailable('API keys cannot be checked at the moment. Try again shortly.'),
 
-  // limits: agents (pi) take `too many tokens` for a conversation that is too long, and shorten it
+  // limits: agents (pi) take `too many tokens` for a conversation that is too long, and shorten it; `insufficient balance` and
+  // `out of budget` keep a 403 from looking like a wrong key (OpenClaw), `too large` has pictures left out (Kimi Code)
   request_rate_exceeded: limited('Too many requests: the limit is {limit} a minute.'),
-  token_rate_exceeded: limited('Rate limit reached: {limit} tokens a minute.'),
+  token_rate_exceeded: limited('Rate limit reached: {limit} tokens a minute{more}.'),
   concurrency_exceeded: limited('Too many requests at the same time: the limit is {limit}.'),
   budget_exceeded: row(
     403, 'billing', 'limited', false,
-    'The budget of {owner} for {period} is spent, or what is left is less than this request may cost. {reset}'
+    'Out of budget: the budget of {owner} for {period} is spent, or what is left is less than this request may cost. {reset}'
   ),
   limit_store_unavailable: unavailable('Limits cannot be checked at the moment. Try again shortly.'),
 
   // validation
   unsupported_media_type: row(415, 'invalid_request', 'client_error', false, 'The content type must be {expected}.'),
   unsupported_encoding: row(415, 'invalid_request', 'client_error', false, 'The request body must not be compressed.'),
-  body_too_large: row(413, 'too_large', 'client_error', false, 'The request body is larger than {maxBodyBytes} bytes.'),
+  body_too_large: row(413, 'too_large', 'client_error', false, 'Request body too large: the limit is {maxBodyBytes} bytes.'),
   request_aborted: row(400, 'invalid_request', 'client_abort', true, 'The request broke off before its body was complete.'),
   missing_body: badRequest('The request has no body.'),
   invalid_json: badRequest('The request body is not valid JSON: {reason}.'),

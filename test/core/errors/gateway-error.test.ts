@@ -7,7 +7,7 @@ t.test('an error tells of its request, and of no place in the code', async (t) =
   const error = gatewayError('body_too_large', { maxBodyBytes: 10 }, { param: 'input' })
   t.equal(Error.stackTraceLimit, limit, 'those of others have their traces')
   t.ok(error instanceof Error)
-  t.match(error, { name: 'GatewayError', message: 'The request body is larger than 10 bytes.', statusCode: 413, param: 'input' })
+  t.match(error, { name: 'GatewayError', message: 'Request body too large: the limit is 10 bytes.', statusCode: 413, param: 'input' })
   t.notMatch(error.stack, /\n/)
 })
 
@@ -18,14 +18,21 @@ t.test('what an error tells one caller is told to no other', async (t) => {
   }
 })
 
-// Words of the lists in pi 1.6 and OpenClaw 2026.9.
+// Words of the lists in pi 1.6, OpenClaw 2026.9 and Kimi Code 2.1.
 t.test('agents that judge an error by its words try again where that helps', (t) => {
   const again = /connection error|rate limit|timed out/i
   const compact = /too many tokens|token limit exceeded|exceeds the limit/i
   for (const code of ['upstream_aborted', 'upstream_timeout', 'token_rate_exceeded'] as const) {
-    const { message } = gatewayError(code, { limit: 10 })
+    const { message } = gatewayError(code, { limit: 10, more: '' })
     t.match(message, again, code)
     t.notMatch(message, compact, `${code} is no conversation that is too long`)
   }
+  t.end()
+})
+
+t.test('agents that judge an error by its words know what is spent and what is too large', (t) => {
+  t.match(gatewayError('insufficient_quota').message, /insufficient balance/i)
+  t.match(gatewayError('budget_exceeded').message, /out of budget/i)
+  t.match(gatewayError('body_too_large').message, /request (?:body )?too large/i)
   t.end()
 })
