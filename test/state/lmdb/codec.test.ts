@@ -66,3 +66,18 @@ t.test('when the holds of a group are due is read as it was written', async (t) 
     t.strictSame(readNumbers(kept(writeQuiet(open, closed)), 0, 2), [open, closed])
   }
 })
+
+function holdOf (given: Partial<HoldRecord>): HoldRecord {
+  const counts = { tokens: 9, cost: 0, floor: 3, costFloor: 0, active: 1, second: 1, deadline: 2 } as const
+  return { id: 'a', group: 'chat', key: 'ci', scopes: ['key', 'group'], balances: [], buckets: [], ...counts, state: 'open', ...given }
+}
+
+t.test('a hold keeps which of its parties have a balance; one of an older version is charged to each that it counts for', async (t) => {
+  const read = (bytes: Buffer): HoldRecord => readHold(bytes, 'chat', 'a', 'open')
+  for (const balances of [[], ['key'], ['group'], ['key', 'group']] as const) {
+    t.strictSame(read(kept(writeHold(holdOf({ balances })))), holdOf({ balances }))
+  }
+  const older = kept(writeHold(holdOf({})))
+  older[0] = Number(older[0]) & 0b1111
+  t.strictSame(read(older), holdOf({ balances: ['key', 'group'] }))
+})
