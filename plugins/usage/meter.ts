@@ -32,7 +32,7 @@ export class Meter {
   ended = false
 
   readonly #plan: Plan
-  #latest: JsonObject | null = null
+  #latest: JsonObject = {}
   #sum: Counted | null = null
   #tools: Counted | null = null
   #drawn: Counted | null = null
@@ -107,8 +107,11 @@ export class Meter {
 
   #add (usage: JsonObject): void {
     this.hasUsage = true
-    this.#latest = overlay(this.#plan.rules.merge === 'last' ? this.#latest : null, usage)
-    if (this.#plan.rules.merge === 'last') return
+    if (this.#plan.rules.merge === 'last') {
+      this.#latest = overlay(this.#latest, usage)
+      return
+    }
+    this.#latest = usage
     const counted = countTokens(usage, this.#plan.counts)
     if (counted !== null) this.#sum = this.#sum === null ? counted : addCounted(this.#sum, counted)
   }
@@ -133,14 +136,13 @@ export class Meter {
 
   /** What the reply reported of itself, null for nothing. */
   #own (): Counted | null {
-    return this.#sum ?? (this.#latest === null ? null : countTokens(this.#latest, this.#plan.counts, this.#model))
+    return this.#sum ?? countTokens(this.#latest, this.#plan.counts, this.#model)
   }
 
   /** What models of tools used beside the reply's own usage; null for nothing. */
   #beside (): Served['tools'] {
-    const latest = this.#latest
     const { counts } = this.#plan
-    const [first, ...others] = latest === null ? [] : leftOut(latest, counts, counts.added?.tools)
+    const [first, ...others] = leftOut(this.#latest, counts, counts.added?.tools)
     return first === undefined ? null : { ...others.reduce<Counted>(addCounted, first), model: first.model }
   }
 

@@ -10,24 +10,24 @@ import type { Plan } from './plan.js'
 /** A header of the reply, null where it has none. */
 export type ReadHeader = (name: string) => string | null
 
-/** Everything that a reply reported, null for nothing. `usage`: its usage object; `header`: reads a header of the reply. */
+/** Everything that a reply reported, null for nothing. `usage`: its usage object, empty for none; `header`: reads a header of the reply. */
 export function servedOf (
-  outside: Outside, usage: JsonObject | null, tools: Served['tools'], header: ReadHeader, { rules: { served: rules }, slots }: Plan
+  outside: Outside, usage: JsonObject, tools: Served['tools'], header: ReadHeader, { rules: { served: rules }, slots }: Plan
 ): Served | null {
   const tier = factOf('tier', outside, usage, header, rules)
   const speed = factOf('speed', outside, usage, header, rules)
   const region = factOf('region', outside, usage, header, rules)
   const { counts } = outside
-  if (usage !== null) addCounts(counts, usage, slots.counts)
-  const statedCost = usage === null ? null : costIn(usage, rules.cost)
+  addCounts(counts, usage, slots.counts)
+  const statedCost = costIn(usage, rules.cost)
   const isNothing = tier === null && speed === null && region === null && tools === null && statedCost === null
   return isNothing && Object.keys(counts).length === 0 ? null : { tier, speed, region, counts, tools, statedCost }
 }
 
-function factOf (fact: Fact, outside: Outside, usage: JsonObject | null, header: ReadHeader, rules: ServedRules): string | null {
+function factOf (fact: Fact, outside: Outside, usage: JsonObject, header: ReadHeader, rules: ServedRules): string | null {
   const at: ToldAt = rules[fact]
-  const inside = usage === null ? null : firstText(usage, at.usage)
-  const word = (outside[fact] ?? inside ?? (at.header === null ? null : header(at.header)))?.toLowerCase().slice(0, maxTextLength)
+  const told = outside[fact] ?? firstText(usage, at.usage) ?? (at.header === null ? null : header(at.header))
+  const word = told?.toLowerCase().slice(0, maxTextLength)
   if (word === undefined) return null
   return rules.words.get(word) ?? word
 }

@@ -74,7 +74,7 @@ export class UsageObject {
  * null or missing. Values are cumulative, so nothing is added up, and no maximum is taken.
  * Two levels deep and no deeper: a reply may nest thousands of objects.
  */
-export function overlay (older: JsonObject | null, newer: JsonObject, isWithin = false): JsonObject {
+export function overlay (older: JsonObject, newer: JsonObject, isWithin = false): JsonObject {
   for (const key in older) {
     const before = older[key]
     const value = Object.hasOwn(newer, key) ? newer[key] : null
