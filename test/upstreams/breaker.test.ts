@@ -47,6 +47,19 @@ t.test('one real request tells, longer each time, a minute at most', async (t) =
   t.equal(breaker.until - now, 1_000, 'from the beginning')
 })
 
+t.test('a request that was to tell leaves nothing behind once its caller has left', async (t) => {
+  const breaker = new Breaker({ ...failureRules, failures: 1 })
+  breaker.failed(0, false)
+  t.ok(breaker.enter(1_000))
+  breaker.undecided(true)
+  breaker.failed(1_500, false, 10_000)
+  t.equal(breaker.dueAt, 11_500, 'an earlier one was told when to come again')
+  t.ok(breaker.enter(11_500))
+  breaker.succeeded()
+  breaker.undecided(true)
+  t.equal(breaker.until, 0, 'another one has closed it')
+})
+
 t.test('a request that is to tell and does not keeps others away no longer than was waited for it', async (t) => {
   const breaker = new Breaker({ ...failureRules, failures: 1 })
   breaker.failed(0, false)
