@@ -1,7 +1,9 @@
 import { isPreflight } from '../core/door/arrival.js'
+import { unknownUrl } from '../core/door/refuse-url.js'
+import { readBeside } from '../core/host/rewritten-send.js'
 import { forgetUrl, keepOut, readUrl, type RawRequest } from '../core/call/identify.js'
 import { ModelCall } from '../core/call/model-call.js'
-import { isUnknown } from '../core/url/refusal.js'
+import { isUnknown, type UrlRefusal } from '../core/url/refusal.js'
 import { createResolve, type Resolve } from '../core/url/resolve.js'
 import { beforeVersions } from '../core/url/segments.js'
 import { queryOf, withoutQuery } from '../core/url/query.js'
@@ -15,8 +17,8 @@ export interface RewriteUrlOptions {
    */
   readonly prefix?: string
   /**
-   * Where a path has a version segment (or the prefix) but is no known endpoint: `leave` the `key` in its query, for a host that serves
-   * such paths and takes one, or `refuse` it.
+   * Where a path has a version segment (or the prefix) but is no known endpoint, or is one of a provider's without both: `leave` the `key`
+   * in its query, for a host that serves such paths and takes one, or `refuse` it.
    * @defaultValue `refuse`
    */
   readonly unknown?: 'leave' | 'refuse'
@@ -32,7 +34,7 @@ export function createRewriteUrl (options: RewriteUrlOptions = {}): (raw: RawReq
   const { prefix = '', unknown = 'refuse' } = options
   const resolve = createResolve(beforeVersions(prefix))
   return (raw) => {
-    const read = readUrl(resolve, raw)
+    const read = readUrl(resolve, raw) ?? (unknown === 'leave' ? null : besideVersions(raw))
     if (read instanceof ModelCall) return read.url
     // The app's own plugins may have another prefix or a less strict router.
     if (read === null || isUnknown(read)) forgetUrl(raw, read)
@@ -42,6 +44,11 @@ export function createRewriteUrl (options: RewriteUrlOptions = {}): (raw: RawReq
     keepOut(raw, read)
     return read.url
   }
+}
+
+/** A provider's path without a version, such as that of its sockets, whose clients have their key in the query. */
+function besideVersions (raw: RawRequest): UrlRefusal | null {
+  return readBeside(withoutQuery(String(raw.url))) === null ? null : unknownUrl(raw)
 }
 
 /** A browser's preflight has the URL of the later request, including `?key=`. */

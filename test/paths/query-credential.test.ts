@@ -57,6 +57,7 @@ t.test('rewriteUrl keeps the key out of the host\'s own request log', async (t) 
     '/v1/models/m:generateContent?key=canary', '/v1beta/unknown?a=1&key=canary', '/v1/chat/completions/chat/completions?key=canary',
     '/v1/%zz?key=canary',
     '/v1/models/a%2e%2e:generateContent?key=canary',
+    '/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent?key=canary', '/upload/v1beta/files?a=1&key=canary',
   ]
   for (const url of urls) {
     const { body } = await app.inject({ method: 'POST', url, payload: '{}' })
@@ -77,6 +78,8 @@ t.test('nor does a rewriteUrl that leaves unknown paths bring that of any other 
     t.notMatch(body, /canary/, path)
   }
   t.notMatch(lines.join(''), /canary/)
+  await app.inject({ method: 'POST', url: '/upload/v1beta/files?key=its' })
+  t.match(lines.join(''), /\/upload\/v1beta\/files\?key=its/, 'a path that it leaves is the host\'s')
 })
 
 t.test('nor does a browser that asks beforehand, by the URL with the key in it, bring it there', async (t) => {

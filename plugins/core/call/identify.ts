@@ -39,7 +39,7 @@ export function readUrl (resolve: Resolve, raw: Marked): ModelCall | UrlRefusal 
   const known = raw[kRead]
   if (known !== undefined && (raw.url === raw[kUrl] || raw.url === known?.url)) return known
   const { method = '', headers } = raw
-  const url = raw[kGiven]?.(raw.url) ?? String(raw.url)
+  const url = givenUrl(raw)
   const resolution = resolve(method, url, headers)
   const read = resolution?.kind === 'endpoint' ? new ModelCall(resolution) : resolution
   if (resolution?.kind === 'endpoint') raw.url = withoutQuery(originForm(url, headers.host)) + queryOf(resolution.url)
@@ -47,6 +47,11 @@ export function readUrl (resolve: Resolve, raw: Marked): ModelCall | UrlRefusal 
   raw[kUrl] = raw.url
   if (read instanceof ModelCall) keepOut(raw, read)
   return read
+}
+
+/** The URL as it was before `forgetUrl`. */
+export function givenUrl (raw: Marked): string {
+  return raw[kGiven]?.(raw.url) ?? String(raw.url)
 }
 
 /** The model call of a raw request; null if it is none, or has not been read yet. */

@@ -93,7 +93,7 @@ export function answer (
   endUpgrade(request, reply)
   if (decision === 'answer_preflight') return reply.code(204).send()
   if (decision === 'answer_probe') return reply.code(200).send()
-  return refuseUrl(gateway, request, reply, read === null || read instanceof ModelCall ? unknownUrl(request) : read)
+  return refuseUrl(gateway, request, reply, read === null || read instanceof ModelCall ? unknownUrl(request.raw) : read)
 }
 
 function meetUpgrade (
@@ -106,7 +106,7 @@ function meetUpgrade (
     done()
     return
   }
-  const llm = read instanceof ModelCall ? read : socketCall(request, read ?? unknownUrl(request))
+  const llm = read instanceof ModelCall ? read : socketCall(request, read ?? unknownUrl(request.raw))
   beginRequest(gateway, request, reply, llm)
   const refuseUpgrade = (): void => {
     refuse(reply, llm.endpoint.family, gatewayError('upgrade_required', {}, { headers: { upgrade: 'HTTP/1.1' } }))

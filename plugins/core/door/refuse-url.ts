@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { gatewayError } from '../errors/gateway-error.js'
 import { refuse } from '../errors/refuse.js'
 import type { Gateway } from '../gateway.js'
-import { showRefused } from '../call/identify.js'
+import { givenUrl, showRefused, type RawRequest } from '../call/identify.js'
 import { dropCredentials } from './carriers.js'
 import { ownAddress } from './own-address.js'
 import { familyAsked, knownActions } from '../url/match.js'
@@ -33,11 +33,12 @@ export function refuseUrl (
 }
 
 /** For a request whose URL says nothing else. */
-export function unknownUrl ({ headers, raw }: FastifyRequest): UrlRefusal {
-  const path = withoutQuery(String(raw.url))
-  const query = queryOf(String(raw.url))
+export function unknownUrl (raw: RawRequest): UrlRefusal {
+  const url = givenUrl(raw)
+  const path = withoutQuery(url)
+  const query = queryOf(url)
   const { query: kept, keys } = splitKeys(query)
-  const family = familyAsked(segmentsOf(path), { headers, query, versions: [] })
+  const family = familyAsked(segmentsOf(path), { headers: raw.headers, query, versions: [] })
   return { kind: 'refused', code: 'unknown_url', family, url: path + kept, keys: () => keys }
 }
 

@@ -131,10 +131,12 @@ t.test('a key in the query of an upgrade is looked at behind a rewriteUrl, too',
   const { upstream, came } = await startProvider(t)
   for (const server of [{}, { rewriteUrl: createRewriteUrl() }]) {
     const { url } = await startApp(t, async (app) => { await app.register(llmGateway, gatewayOptions(upstream.url)) }, server)
-    // As clients open a socket whose base address ends in the version.
-    for (const [key, status] of [['wrong', 401], [secret, 426]] as const) {
-      const reply = await upgradeOf(url, `/v1beta//${live}?key=${key}`)
-      t.equal(reply === 'no reply' ? reply : reply.status, status, key)
+    // The first as clients open a socket whose base address ends in the version.
+    for (const [path, key, status] of [
+      [`/v1beta//${live}`, 'wrong', 401], [`/v1beta//${live}`, secret, 426], [`/${live}`, 'wrong', 401], [`/${live}`, secret, 426],
+    ] as const) {
+      const reply = await upgradeOf(url, `${path}?key=${key}`)
+      t.equal(reply === 'no reply' ? reply : reply.status, status, `${path} ${key}`)
       t.notMatch(reply, { body: /No API key was given/ })
     }
   }
