@@ -140,6 +140,7 @@ t.test('a host\'s lookup that says nothing clear opens nothing', async (t) => {
     t.equal(reply.statusCode, status, name)
   }
   t.match(log.join(''), /lookup\(\)\.limits\.balance must be a whole number/)
+  t.match(log.join(''), /lookup\(\)\.group must be a string/)
   t.match(log.join(''), /lookup\(\)\.expiresAt must be milliseconds/)
   t.match(log.join(''), /lookup\(\)\.expires_at is not read: give expiresAt/)
 })
