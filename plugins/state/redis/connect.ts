@@ -90,7 +90,7 @@ function addressOf ({ options: { host, port } }: Redis): ClusterNode {
  * Whether an error means that the connection should be made anew: its server was a primary and is a replica now, and its address may lead
  * to the new primary. True at most once every `everyMs`, because a replica still reads.
  */
-function leavesReplica (everyMs: number): (error: Error) => boolean {
+export function leavesReplica (everyMs: number): (error: Error) => boolean {
   let leftAt = -Infinity
   return ({ message }) => {
     const leaves = /\b(?:READONLY|MASTERDOWN) /.test(message) && performance.now() - leftAt >= everyMs

@@ -4,6 +4,7 @@ import { rmSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { Redis } from 'ioredis'
 import t, { type Test } from 'tap'
+import { leavesReplica } from '../../../plugins/state/redis/connect.js'
 import { linkRedis } from '../../../plugins/state/redis/link.js'
 import { redisBalances } from '../../../plugins/state/redis/balances.js'
 import { redisKeys } from '../../../plugins/state/redis/keys.js'
@@ -371,6 +372,12 @@ for (const [name, { stale, says, of }] of Object.entries({
   })
 }
 
+t.test('a replica is left once a while, as it still reads', async (t) => {
+  const leaves = leavesReplica(Infinity)
+  const refused = new Error('READONLY You can\'t write against a read only replica.')
+  t.strictSame([leaves(new Error('OOM')), leaves(refused), leaves(refused)], [false, true, false])
+})
+
 t.test('a connection that owes an answer and stays silent is replaced', { skip }, async (t) => {
   const server = await startRedis()
   const silence: Array<() => void> = []
@@ -431,10 +438,10 @@ t.test('a step that fails, fails alone, and what cannot be read is none', { skip
   t.equal(await operator.hexists('llm-gateway:{chat}:holds', 'torn'), 0)
 })
 
-t.test('a user who may neither ping nor ask for the server\'s version hears of its return all the same', { skip }, async (t) => {
+t.test('a user who may not ping, look for a key or ask for the server\'s version hears of its return all the same', { skip }, async (t) => {
   const server = await startRedis()
   const operator = new Redis(server.url)
-  await operator.call('ACL', 'SETUSER', 'default', '-ping', '-info')
+  await operator.call('ACL', 'SETUSER', 'default', '-ping', '-info', '-exists')
   const state = await openState({ engine: 'redis', url: server.url, path: t.testdir({}), commandTimeoutMs: 5_000 })
   t.teardown(async () => {
     operator.disconnect()
