@@ -26,8 +26,10 @@ export function hearSentinels (client: Redis): void {
     if (Reflect.get(client, 'manuallyClosing') === true) throw error
     return connector.connect(...args)
   })
-  connector.connectToSentinel = (...args: unknown[]) => {
-    const sentinel: Redis = connectToSentinel.apply(connector, args).on('error', () => {})
+  connector.connectToSentinel = (endpoint: unknown, listening?: object) => {
+    const sentinel: Redis = connectToSentinel.call(connector, endpoint, { ...listening, autoResubscribe: false }).on('error', () => {})
+    // By itself the client gives up one that is away for twenty attempts.
+    if (listening !== undefined) subscribeAgain(sentinel, '+switch-master', () => {})
     Object.defineProperty(sentinel.options, 'password', { get: () => client.options.sentinelPassword })
     const emit = sentinel.emit.bind(sentinel)
     const isOther = (event: string, told: unknown): boolean => event === 'message' && !String(told).startsWith(`${client.options.name} `)
@@ -38,6 +40,10 @@ export function hearSentinels (client: Redis): void {
 /** Subscribes again when a connection is made anew. Needs `autoResubscribe: false`. `onAgain`: messages arrive again from now on. */
 export async function keepSubscribed (client: Redis | Cluster, channel: string, onAgain: () => void): Promise<void> {
   await client.subscribe(channel)
+  subscribeAgain(client, channel, onAgain)
+}
+
+function subscribeAgain (client: Redis | Cluster, channel: string, onAgain: () => void): void {
   const again = (): void => {
     client.subscribe(channel).then(onAgain, () => { if (client.status === 'ready') setTimeout(again, retryMs).unref() })
   }

@@ -145,6 +145,25 @@ t.test('a Sentinel that tells of another primary takes no connection from this o
   t.strictSame(heard, ['main 127.0.0.1 1 127.0.0.1 2'])
 })
 
+t.test('a Sentinel that was away for long or refused to be listened to is heard again', { skip: withoutRedis }, async (t) => {
+  const port = await launchRedis(t, ['save ""'])
+  const operator = operatorOf(t, port)
+  await operator.ping()
+  const client = new Redis({ name: 'main', sentinels: [{ host: '127.0.0.1', port }], lazyConnect: true })
+  hearSentinels(client)
+  const open: (endpoint: object, options: object) => Redis = Reflect.get(client, 'connector').connectToSentinel
+  const sentinel = open({ host: '127.0.0.1', port: 1 }, { lazyConnect: true, retryStrategy: () => 1 })
+  t.teardown(() => sentinel.disconnect())
+  await t.rejects(sentinel.subscribe('+switch-master'), { message: /max retries per request/ }, 'the client gives up')
+  sentinel.options.port = port
+  const isHeard = async (): Promise<boolean> => String(await operator.pubsub('NUMSUB', '+switch-master')) === '+switch-master,1'
+  while (!await isHeard()) await pause(5)
+  await operator.call('ACL', 'SETUSER', 'default', 'resetchannels')
+  while (!String(await operator.call('ACL', 'LOG')).includes('+switch-master')) await pause(5)
+  await operator.call('ACL', 'SETUSER', 'default', 'allchannels')
+  while (!await isHeard()) await pause(5)
+})
+
 t.test('a primary that is replaced while Sentinels are asked for it ends no client', { skip: withoutRedis }, async (t) => {
   const server = await launchRedis(t, ['save ""'])
   const sentinel = await launchRedis(t, [`sentinel monitor main 127.0.0.1 ${server} 1`], ['--sentinel'])
