@@ -17,8 +17,8 @@ export interface RewriteUrlOptions {
    */
   readonly prefix?: string
   /**
-   * Where a path has a version segment (or the prefix) but is no known endpoint, or is one of a provider's without both: `leave` the `key`
-   * in its query, for a host that serves such paths and takes one, or `refuse` it.
+   * Where a path has a version segment (or the prefix) but is no known endpoint, or, without a prefix, is one that a provider has without a
+   * version: `leave` the `key` in its query, for a host that serves such paths and takes one, or `refuse` it.
    * @defaultValue `refuse`
    */
   readonly unknown?: 'leave' | 'refuse'
@@ -32,13 +32,16 @@ export interface RewriteUrlOptions {
 export function createRewriteUrl (options: RewriteUrlOptions = {}): (raw: RawRequest) => string {
   checkPathOptions('createRewriteUrl', options)
   const { prefix = '', unknown = 'refuse' } = options
-  const resolve = createResolve(beforeVersions(prefix))
+  const mount = beforeVersions(prefix)
+  const resolve = createResolve(mount)
+  // Outside of a prefix all is the host's.
+  const isOurs = mount === '' && unknown === 'refuse'
   return (raw) => {
-    const read = readUrl(resolve, raw) ?? (unknown === 'leave' ? null : besideVersions(raw))
+    const read = readUrl(resolve, raw) ?? (isOurs ? besideVersions(raw) : null)
     if (read instanceof ModelCall) return read.url
     // The app's own plugins may have another prefix or a less strict router.
     if (read === null || isUnknown(read)) forgetUrl(raw, read)
-    if (isPreflight(String(raw.method), raw.headers)) return preflightUrl(resolve, raw)
+    if (isPreflight(String(raw.method), raw.headers)) return preflightUrl(resolve, raw, read)
     if (read === null || (isUnknown(read) && unknown === 'leave')) return String(raw.url)
     if (read.code === 'ambiguous_path' || read.code === 'crowded_query') return setAside(raw, read)
     keepOut(raw, read)
@@ -52,9 +55,9 @@ function besideVersions (raw: RawRequest): UrlRefusal | null {
 }
 
 /** A browser's preflight has the URL of the later request, including `?key=`. */
-function preflightUrl (resolve: Resolve, raw: RawRequest): string {
+function preflightUrl (resolve: Resolve, raw: RawRequest, found: UrlRefusal | null): string {
   const given = String(raw.url)
-  const read = resolve(String(raw.headers['access-control-request-method']), given, raw.headers)
+  const read = resolve(String(raw.headers['access-control-request-method']), given, raw.headers) ?? found
   if (read === null) return given
   const url = withoutQuery(given) + queryOf(read.url)
   keepOut(raw, { url })

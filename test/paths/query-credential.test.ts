@@ -78,15 +78,23 @@ t.test('nor does a rewriteUrl that leaves unknown paths bring that of any other 
     t.notMatch(body, /canary/, path)
   }
   t.notMatch(lines.join(''), /canary/)
-  await app.inject({ method: 'POST', url: '/upload/v1beta/files?key=its' })
-  t.match(lines.join(''), /\/upload\/v1beta\/files\?key=its/, 'a path that it leaves is the host\'s')
+})
+
+t.test('a rewriteUrl that leaves unknown paths, or has a prefix, leaves the key of those that Google has without a version', async (t) => {
+  for (const options of [{ unknown: 'leave' }, { prefix: '/llm' }] as const) {
+    const { app, lines } = await buildLogged(t, options)
+    await app.inject({ method: 'POST', url: '/upload/v1beta/files?key=its' })
+    t.match(lines.join(''), /"\/upload\/v1beta\/files\?key=its/)
+    await app.inject({ method: 'POST', url: '/llm/v1beta/files?key=canary' })
+    if ('prefix' in options) t.notMatch(lines.join(''), /canary/, 'below it, it is taken out')
+  }
 })
 
 t.test('nor does a browser that asks beforehand, by the URL with the key in it, bring it there', async (t) => {
   const { app, lines } = await buildLogged(t)
   const urls = [
     '/v1beta/models/m:generateContent?alt=sse&key=canary', '/v1beta/models?key=canary', '/v1beta/unknown?key=canary',
-    '/models/m:streamGenerateContent?key=canary',
+    '/models/m:streamGenerateContent?key=canary', '/upload/v1beta/files?key=canary',
   ]
   const asks = { origin: 'https://page.example', 'access-control-request-method': 'POST' }
   for (const url of urls) await app.inject({ method: 'OPTIONS', url, headers: asks })
