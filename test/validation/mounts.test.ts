@@ -134,7 +134,7 @@ const refusals: Array<[keyword: string, code: string, status: number, message: R
     headers: { 'content-type': 'application/json; charset=utf-16' }, payload: '{}',
   }],
   ['encoding', 'unsupported_encoding', 415, /must not be compressed/, null, { headers: { 'content-encoding': 'gzip' }, payload: '{}' }],
-  ['too_large', 'body_too_large', 413, /larger than 1000 bytes/, null, { payload: `"${'x'.repeat(1000)}"` }],
+  ['too_large', 'body_too_large', 413, /too large: the limit is 1000 bytes/, null, { payload: `"${'x'.repeat(1000)}"` }],
   ['empty', 'missing_body', 400, /has no body/, null, { payload: '' }],
   ['bom', 'invalid_json', 400, /byte order mark/, null, { payload: '\ufeff{}' }],
   ['utf8', 'invalid_json', 400, /not valid UTF-8/, null, { payload: Buffer.from('{"a":"\u00e9"}', 'latin1') }],
